@@ -8,8 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "failures.h"
 #include "module.h"
 
 #include <nanobind/stl/string.h>
@@ -37,6 +39,7 @@ class Mapping {
           path, vortex::FileReaderOptions{.memory_bytes = memory_bytes});
       size_ = reader_->size();
     }
+    touched_.emplace(path, stream());
   }
 
   std::byte* data() const noexcept {
@@ -70,7 +73,15 @@ class Mapping {
     changed().flush(sync ? vortex::Flush::kSynced : vortex::Flush::kWritten);
   }
 
+  // What is not in memory cannot be touched any more.
+  void close() {
+    const nb::gil_scoped_release released;
+    stream().cancel(EBADF, "the array was closed");
+  }
+
  private:
+  vortex::Stream& stream() const { return array_ ? array_->stream() : reader_->stream(); }
+
   vortex::FileArray<std::byte>& changed() const {
     if (!array_) vortex::throw_error(EBADF, "the file was opened to be read");
     return *array_;
@@ -79,7 +90,34 @@ class Mapping {
   std::unique_ptr<vortex::FileReader<std::byte>> reader_;
   std::unique_ptr<vortex::FileArray<std::byte>> array_;
   std::uint64_t size_ = 0;
+  std::optional<OpenFile> touched_;
 };
+
+// By its name in Python; "auto" is the one that serves the kernel as well, where that is allowed.
+void use_engine(const std::string& name) {
+  vortex::FaultDispatcher& dispatcher = vortex::FaultDispatcher::instance();
+  vortex::Engine engine = vortex::Engine::kUserfaultfd;
+  if (name != "signals") {
+    try {
+      vortex::FaultDispatcher::require(engine);
+    } catch (const vortex::Error&) {
+      if (name != "auto") throw;
+      engine = vortex::Engine::kNative;
+    }
+  } else {
+    engine = vortex::Engine::kNative;
+  }
+  if (dispatcher.running() && dispatcher.engine() == engine) return;
+  if (dispatcher.running()) dispatcher.stop();
+  dispatcher.start(engine);
+}
+
+std::string engine_in_use() {
+  const vortex::FaultDispatcher& dispatcher = vortex::FaultDispatcher::instance();
+  const vortex::Engine engine =
+      dispatcher.running() ? dispatcher.engine() : vortex::FaultDispatcher::default_engine();
+  return engine == vortex::Engine::kUserfaultfd ? "userfaultfd" : "signals";
+}
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   const Mapping& mapping = *nb::inst_ptr<Mapping>(self);
@@ -100,7 +138,10 @@ void bind_files(nb::module_& module) {
       .def_prop_ro("writable", &Mapping::writable)
       .def("read", &Mapping::read)
       .def("resize", &Mapping::resize)
-      .def("flush", &Mapping::flush);
+      .def("flush", &Mapping::flush)
+      .def("close", &Mapping::close);
+  module.def("use_engine", &use_engine);
+  module.def("engine", &engine_in_use);
 }
 
 }  // namespace vortex_python

@@ -35,6 +35,7 @@ NB_MODULE(_core, module) {
   module.attr("version") = vortex::version();
   module.def("default_memory", [] { return vortex::default_memory_bytes(); });
   bind_arrays(module);
+  bind_failures(module);
   bind_files(module);
   bind_sorts(module);
 }

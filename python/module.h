@@ -38,6 +38,7 @@ class Buffer {
 void receive_faults();
 
 void bind_arrays(nb::module_& module);
+void bind_failures(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_sorts(nb::module_& module);
 

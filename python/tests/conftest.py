@@ -15,6 +15,15 @@ def rng(request):
     return np.random.default_rng(seed)
 
 
+@pytest.fixture
+def numbers(rng, tmp_path):
+    """A file of 24 MiB, and what it holds."""
+    a = rng.integers(0, 1 << 40, 3 << 20)
+    path = tmp_path / "numbers"
+    a.tofile(path)
+    return path, a
+
+
 # ru_maxrss has what the parent held when it forked; VmHWM belongs to what was executed.
 PEAK = """
 import re, sys

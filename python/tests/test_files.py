@@ -1,10 +1,11 @@
 """Files as arrays."""
 
+import concurrent.futures
 import errno
 import io
-import multiprocessing
 import os
 import pickle
+import socket
 import subprocess
 import sys
 
@@ -14,15 +15,6 @@ import pytest
 import vortex
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def numbers(rng, tmp_path):
-    """A file of 24 MiB, and what it holds."""
-    a = rng.integers(0, 1 << 40, 3 * MIB)
-    path = tmp_path / "numbers"
-    a.tofile(path)
-    return path, a
 
 
 def test_reads_in_any_order(rng, numbers):
@@ -54,8 +46,88 @@ def test_what_the_kernel_reads(numbers, tmp_path):
         part.tofile(str(tmp_path / "raw"))
         assert (np.fromfile(tmp_path / "raw", np.int64) == same).all()
         with open(tmp_path / "written", "wb") as out:
-            part.write_to(out.fileno())
+            assert vortex.write(out.fileno(), part) == same.nbytes
         assert (np.fromfile(tmp_path / "written", np.int64) == same).all()
+
+
+def test_sockets_get_all_or_an_error(numbers):
+    path, a = numbers
+    f = vortex.open(path, "i8")
+    ours, theirs = socket.socketpair()
+    received = []
+
+    def receive():
+        with theirs:
+            while data := theirs.recv(1 << 16):
+                received.append(data)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, ours:
+        done = pool.submit(receive)
+        assert vortex.write(ours, f) == a.nbytes
+        if vortex.engine() == "userfaultfd":
+            ours.sendall(f)
+        else:
+            with pytest.raises(OSError) as caught:
+                ours.sendall(vortex.open(path, "i8"))
+            assert caught.value.errno == errno.EFAULT
+        ours.shutdown(socket.SHUT_WR)
+        done.result()
+    assert b"".join(received).startswith(a.tobytes())
+
+
+BY_USERFAULTFD = """
+import os, pickle, sys
+import numpy as np, vortex
+try:
+    vortex.use_engine("userfaultfd")
+except OSError as error:
+    print("not here:", error)
+    sys.exit()
+assert vortex.engine() == "userfaultfd"
+path, target = sys.argv[1:]
+f = vortex.open(path, np.int64, memory=8 << 20)
+with open(target, "wb", buffering=0) as out:
+    rest = memoryview(f).cast("B")
+    while rest:
+        rest = rest[os.write(out.fileno(), rest):]
+with open(target, "rb") as file:
+    assert file.read() == f.tobytes()
+with open(target, "wb") as out:
+    out.write(f)
+assert (np.fromfile(target, np.int64) == f).all()
+try:
+    vortex.use_engine("signals")
+except OSError as busy:
+    print(busy.errno)
+os.truncate(path, 4096)
+try:
+    vortex.open(target, np.int64)[0]
+    f.sum()
+except vortex.StreamError as error:
+    print(error.errno, error.filename == path)
+try:
+    with open(target, "wb") as out:
+        out.write(vortex.open(path, np.uint8)[:4096])
+        out.write(f)
+        out.flush()
+except OSError as error:
+    print(error.errno)
+"""
+
+
+def test_userfaultfd_serves_the_kernel(numbers, tmp_path):
+    path, _ = numbers
+    done = subprocess.run([sys.executable, "-c", BY_USERFAULTFD, path, tmp_path / "out"], stdout=subprocess.PIPE,
+                          text=True, check=True)  # fmt: skip
+    if done.stdout.startswith("not here"):
+        pytest.skip(done.stdout)
+    assert done.stdout.split() == [str(errno.EBUSY), str(errno.ENODATA), "True", str(errno.EFAULT)]
+
+
+def test_engines_by_name():
+    assert vortex.engine() in ("signals", "userfaultfd")
+    with pytest.raises(ValueError, match="'auto'"):
+        vortex.use_engine("poll")
 
 
 class Reluctant(io.FileIO):
@@ -80,17 +152,6 @@ def test_pickles_hold_the_elements(numbers, tmp_path):
         with open(tmp_path / "pickled", "rb") as file:
             back = pickle.load(file)
         assert type(back) is np.ndarray and (back == a).all()
-
-
-def _sum(part):
-    return int(part.sum())
-
-
-def test_multiprocessing(numbers):
-    path, a = numbers
-    f = vortex.open(path, np.int64)
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.map(_sum, [f[:1000], f[-1000:]]) == [a[:1000].sum(), a[-1000:].sum()]
 
 
 def test_guarded_read(numbers):

@@ -4,6 +4,7 @@ import errno
 import os
 import subprocess
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -107,15 +108,160 @@ def test_separators_are_one_byte(tmp_path, record):
     assert (tmp_path / "out").read_text() == "b;1\na;2\n"
 
 
-def test_npy_files_are_sorted_alone(tmp_path):
+def test_npy_files_are_sorted_with_their_like(tmp_path):
     np.save(tmp_path / "a.npy", np.arange(100)[::-1])
+    np.save(tmp_path / "b.npy", np.arange(50).reshape(5, 10))
+    np.save(tmp_path / "other.npy", np.arange(5, dtype="u4"))
     np.arange(100).tofile(tmp_path / "raw")
-    alone = tmp_path / "a.npy"
-    for source, arguments in ((alone, {"dtype": "i8"}), (alone, {"record": 8}), (alone, {"unique": True}),
-                              ([alone, alone], {}), ([tmp_path / "raw", alone], {"dtype": "i8"})):  # fmt: skip
+    a, b, other, raw = (tmp_path / name for name in ("a.npy", "b.npy", "other.npy", "raw"))
+    for source, arguments in ((a, {"dtype": "i8"}), (a, {"record": 8}), (a, {"unique": True}), ([a, other], {}),
+                              ([raw, a], {"dtype": "i8"})):  # fmt: skip
         with pytest.raises(ValueError, match="a.npy: .*header"):
             vortex.sort_file(source, tmp_path / "out", **arguments)
-    assert sorted(os.listdir(tmp_path)) == ["a.npy", "raw"]
+    report = vortex.sort_file([a, b], tmp_path / "out.npy")
+    assert (np.load(tmp_path / "out.npy") == np.sort([*range(100), *range(50)])).all() and report.records_in == 150
+    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "other.npy", "out.npy", "raw"]
+
+
+KINDS = {
+    "raw": {"dtype": "i8"},
+    "records": {"record": 8, "key": "0:8:i64:desc"},
+    "npy": {"descending": True},
+    "lines": {"record": "lines", "key": "1n"},
+    "csv": {"record": "csv", "header": 1, "key": "n:n"},
+}
+
+
+def write_sorted(path, kind, numbers):
+    numbers = np.sort(numbers)[:: -1 if kind in ("records", "npy") else 1]
+    if kind == "npy":
+        with open(path, "wb") as file:
+            np.save(file, numbers)
+    elif kind in ("raw", "records"):
+        numbers.tofile(path)
+    else:
+        path.write_text("n\n" * (kind == "csv") + "".join(f"{one}\n" for one in numbers))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_merge_and_check(rng, tmp_path, kind):
+    parts = [rng.integers(-1000, 1000, size) for size in (3000, 0, 1, 500)]
+    names = [tmp_path / f"part{at}" for at in range(len(parts))]
+    for name, part in zip(names, parts):
+        write_sorted(name, kind, part)
+    assert vortex.check(names, **KINDS[kind]) is None
+    report = vortex.merge(names, tmp_path / "merged", **KINDS[kind])
+    assert report.records_out == 3501
+    write_sorted(tmp_path / "expected", kind, np.concatenate(parts))
+    if kind == "npy":
+        np.load(tmp_path / "expected").tofile(tmp_path / "expected")
+    assert (tmp_path / "merged").read_bytes() == (tmp_path / "expected").read_bytes()
+    # The first record of a part that is not sorted is told; those before it are looked at by themselves.
+    wrong = np.array([1, 2, 2, 5, 4, 9])
+    if kind in ("records", "npy"):
+        wrong = wrong[::-1].copy()
+    if kind == "npy":
+        with open(tmp_path / "wrong", "wb") as file:
+            np.save(file, wrong)
+    elif kind in ("raw", "records"):
+        wrong.tofile(tmp_path / "wrong")
+    else:
+        (tmp_path / "wrong").write_text("n\n" * (kind == "csv") + "".join(f"{one}\n" for one in wrong))
+    place = {"raw": 4, "lines": 4, "csv": 5, "records": 2, "npy": 2}[kind]
+    found = vortex.check([names[0], tmp_path / "wrong"], **KINDS[kind])
+    assert found == (str(tmp_path / "wrong"), place)
+    if kind != "npy":
+        place = {"raw": 2, "lines": 2, "csv": 3, "records": 2}[kind]
+        assert vortex.check(tmp_path / "wrong", unique=True, **KINDS[kind]).record == place
+
+
+def test_checks_of_files_larger_than_memory(rng, tmp_path):
+    a = np.sort(rng.integers(0, 1 << 60, 3 * MIB))
+    place = int(rng.integers(1, a.size))
+    a.tofile(tmp_path / "in")
+    calls = []
+    arguments = {"dtype": "i8", "memory": 8 * MIB, "progress": lambda *call: calls.append(call)}
+    assert vortex.check(tmp_path / "in", **arguments) is None and calls[0][0] == "reading"
+    a[place] = a[place - 1] - 1
+    a.tofile(tmp_path / "in")
+    assert vortex.check(tmp_path / "in", **arguments) == (str(tmp_path / "in"), place)
+    with open(tmp_path / "in", "ab") as file:
+        file.write(b"x")
+    with pytest.raises(OSError, match="multiple") as caught:
+        vortex.check(tmp_path / "in", **arguments)
+    assert caught.value.errno == errno.EINVAL
+
+
+@pytest.mark.parametrize("npy", [False, True])
+def test_partition(rng, tmp_path, npy):
+    a = np.zeros(200_000, [("key", "f8"), ("place", "i8")])
+    a["key"], a["place"] = rng.normal(size=a.size).round(2), np.arange(a.size)
+    a["key"][rng.random(a.size) < 0.01] = np.nan
+    if npy:
+        np.save(tmp_path / "in.npy", a)
+    else:
+        a.tofile(tmp_path / "in.npy")
+    splitters = [-1.0, 0.0, 0.5]
+    names = [tmp_path / f"part{at}" for at in range(4)]
+    counts = vortex.partition(tmp_path / "in.npy", names, splitters, dtype=None if npy else a.dtype, key="key",
+                              memory=1 << 20)  # fmt: skip
+    part = np.searchsorted(splitters, a["key"], "right")
+    assert counts == np.bincount(part).tolist()
+    for at, name in enumerate(names):
+        assert (np.fromfile(name, a.dtype)["place"] == a["place"][part == at]).all()
+    for splitters, words in (([1, 0, 2], "sorted"), ([1.0], "2 files")):
+        with pytest.raises(ValueError, match=words):
+            vortex.partition(tmp_path / "in.npy", names, splitters, dtype=None if npy else a.dtype, key="key")
+
+
+def test_a_partition_that_fails_leaves_nothing(tmp_path):
+    np.arange(100).tofile(tmp_path / "in")
+    (tmp_path / "a").write_text("earlier")
+    with pytest.raises(FileNotFoundError):
+        vortex.partition(tmp_path / "in", [tmp_path / "a", tmp_path / "none" / "b"], [50], dtype="i8")
+    assert sorted(os.listdir(tmp_path)) == ["a", "in"] and (tmp_path / "a").read_text() == "earlier"
+
+
+class Bar:
+    """Stands in for tqdm.auto.tqdm."""
+
+    bars = []
+
+    def __init__(self, **arguments):
+        self.n, self.total, self.desc, self.phases, self.closed = 0, None, None, [], False
+        Bar.bars.append(self)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.closed = True
+
+    def reset(self, total):
+        self.n, self.total = 0, total
+
+    def set_description(self, phase):
+        self.desc = f"{phase}: "
+        self.phases.append(phase)
+
+    def update(self, more):
+        self.n += more
+        assert self.total is None or 0 <= self.n <= self.total
+
+
+def test_progress_by_tqdm_when_asked_for(rng, tmp_path, monkeypatch):
+    rng.integers(0, 1 << 60, 2 * MIB).tofile(tmp_path / "in")
+    monkeypatch.setitem(sys.modules, "tqdm.auto", None)
+    with pytest.raises(ImportError, match="pip install tqdm"):
+        vortex.sort_file(tmp_path / "in", tmp_path / "out", dtype="i8", progress=True)
+    assert os.listdir(tmp_path) == ["in"]
+    module = types.ModuleType("tqdm.auto")
+    module.tqdm = Bar
+    monkeypatch.setitem(sys.modules, "tqdm", types.ModuleType("tqdm"))
+    monkeypatch.setitem(sys.modules, "tqdm.auto", module)
+    vortex.sort_file(tmp_path / "in", tmp_path / "out", dtype="i8", memory=MEMORY, progress=True)
+    (bar,) = Bar.bars
+    assert bar.phases and set(bar.phases) <= {"reading", "merging", "writing"} and bar.closed
 
 
 def test_keys_that_name_nothing(tmp_path):
@@ -212,21 +358,32 @@ def test_progress_may_end_a_sort(rng, tmp_path):
 
 INTERRUPTED = """
 import os, signal, sys
-import vortex
+import numpy as np, vortex
 def progress(phase, done, total):
-    os.kill(os.getpid(), signal.SIGINT)
+    if phase == sys.argv[3]:
+        os.kill(os.getpid(), signal.SIGINT)
+def left():
+    return sorted(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
+arguments = {"raw": {"dtype": "i8"}, "text": {"record": "lines"}}[sys.argv[4]]
+folder = os.path.dirname(sys.argv[1])
 try:
-    vortex.sort_file(sys.argv[1], sys.argv[2], dtype="i8", memory=16 << 20, progress=progress)
+    vortex.sort_file(sys.argv[1], sys.argv[2], memory=16 << 20, progress=progress, **arguments)
 except KeyboardInterrupt:
-    print("interrupted")
+    before = left()
+    try:
+        vortex.sort_file(sys.argv[1], sys.argv[2], memory=16 << 20, progress=progress, **arguments)
+    except KeyboardInterrupt:
+        print("interrupted", before == left())
 """
 
 
-def test_ctrl_c_ends_a_sort(rng, tmp_path):
-    rng.integers(0, 1 << 60, 4 * MIB).tofile(tmp_path / "in")
-    said = subprocess.run([sys.executable, "-c", INTERRUPTED, tmp_path / "in", tmp_path / "out"],
-                          stdout=subprocess.PIPE, text=True, check=True).stdout  # fmt: skip
-    assert said == "interrupted\n" and os.listdir(tmp_path) == ["in"]
+@pytest.mark.parametrize(("phase", "kind"), [("writing", "raw"), ("reading", "text")])
+def test_ctrl_c_ends_a_sort(rng, tmp_path, phase, kind):
+    a = rng.integers(0, 1 << 60, 4 * MIB if kind == "raw" else MIB)
+    (tmp_path / "in").write_bytes(a.tobytes() if kind == "raw" else b"\n".join(b"%d" % n for n in a))
+    said = subprocess.run([sys.executable, "-c", INTERRUPTED, tmp_path / "in", tmp_path / "out", phase, kind],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout.split()  # fmt: skip
+    assert said == ["interrupted", "True"] and os.listdir(tmp_path) == ["in"]
 
 
 AFTER_FAULTHANDLER = """

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import atexit
+import contextlib
 import errno
 import io
 import os
 import secrets
+import sys
 from typing import Any, Iterator, Union
 
 import numpy as np
@@ -40,22 +43,49 @@ class naming:  # noqa: N801
         return False
 
 
+class StreamError(OSError):
+    """A touch of an array of a file that could not be served: the file was cut, the disk fails or is full.
+
+    Raised in the thread that touched, right after the call that did, whose result has zeros in place
+    of what could not be read, and whose changes there are lost. Later touches of it fail as well. Has
+    errno, strerror and filename.
+    """
+
+    def __new__(cls, *args: Any) -> Any:
+        # What is raised from outside of a thread is a class.
+        if not args:
+            error, text, path, found = _core.take_failure()
+            args = (error, text, path) if found else (errno.EIO, "an array of a file could not be read")
+        return super().__new__(cls, *args)
+
+
+_core.raise_failures_as(StreamError)
+atexit.register(_core.end_raising)
+
+
 class Array(np.ndarray):
     """An array whose elements lie in a file, as open() and create() make it.
 
     Slices and views of it are such arrays, too, and keep the file open; results of arithmetic and
-    copies are plain arrays. The kernel cannot read its memory, so os.write() of it fails with
-    EFAULT: use tofile(), which numpy.save() does, or write_to(). Pickling copies the elements.
+    copies are plain arrays. With the engine of signals the kernel cannot read its memory, so that
+    os.write() of it fails with EFAULT: use tofile(), which numpy.save() does, or vortex.write().
+    Pickling copies the elements.
 
-    A touch that the file cannot serve, since it was cut meanwhile or the disk fails, ends the
-    process, as with numpy.memmap. read() raises OSError instead.
+    A touch that the file cannot serve raises StreamError behind the call that made it, see there;
+    read() raises OSError at once. As a `with` block the array is closed at its end.
     """
 
     _mapping: Any
+    _opened: bool  # it is no view of another one
 
     def __array_finalize__(self, obj: Any) -> None:
         mapping = getattr(obj, "_mapping", None)
         self._mapping = mapping if mapping is not None and np.may_share_memory(self, obj) else None
+        self._opened = False
+
+    def _references(self) -> int:
+        # Each array over the file has the mapping, and plain arrays have the one below all of them.
+        return sys.getrefcount(self._mapping) + sys.getrefcount(self.base)
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         array = super().__array_wrap__(array, context)
@@ -68,6 +98,30 @@ class Array(np.ndarray):
         if type(part) is Array and part._mapping is None:
             return part.view(np.ndarray)
         return part
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        # A call of Python, behind which failed touches are raised.
+        super().__setitem__(index, value)
+
+    def __enter__(self) -> Array:
+        return self
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        if kind is None:
+            self.close()
+
+    def close(self) -> None:
+        """Writes what was changed, and ends the use of the file: later touches raise StreamError.
+
+        BufferError while views are alive; what other libraries made of the array is not known. Memory
+        and descriptor are given back when the array itself is gone.
+        """
+        if self._mapping is None or not self._opened:
+            raise ValueError("this is no array of open(), but a view of one: close that")
+        _refuse_views(self, "it stays open")
+        if self._mapping.writable:
+            self.flush()
+        self._mapping.close()
 
     def _pieces(self) -> Iterator[np.ndarray]:
         """Copies of its bytes in C order, a megabyte at a time."""
@@ -103,13 +157,6 @@ class Array(np.ndarray):
             self._mapping.read(offset, copy.reshape(-1).view(np.uint8))
         return copy
 
-    def write_to(self, descriptor: int) -> None:
-        """Writes the bytes of its elements, in C order, to a descriptor. Raises OSError."""
-        for piece in self._pieces():
-            rest = memoryview(piece.reshape(-1).view(np.uint8))
-            while rest:
-                rest = rest[os.write(descriptor, rest) :]
-
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:  # noqa: A002
         """As numpy.ndarray.tofile()."""
         if sep:
@@ -135,6 +182,48 @@ class Array(np.ndarray):
 
     def __deepcopy__(self, memo: Any) -> Any:
         return np.array(self, subok=False)
+
+
+def _refuse_views(array: Array, meanwhile: str) -> None:
+    views = array._references() - _ALONE if array.size else 0
+    if views:
+        raise BufferError(f"{views} view{'s' if views > 1 else ''} of the array of a file {'are' if views > 1 else 'is'} "
+                          f"alive, and {meanwhile}: delete slices before")  # fmt: skip
+
+
+def write(file: Any, array: npt.ArrayLike) -> int:
+    """Writes the bytes of an array of a file, in C order, to a descriptor or what has fileno(); returns how many.
+
+    For pipes, sockets and files, with any engine. Waits until all is written. Other arrays will do, too.
+    Raises OSError.
+    """
+    descriptor = file if isinstance(file, int) else file.fileno()
+    pieces = array._pieces() if isinstance(array, Array) else [np.ascontiguousarray(array)]
+    written = 0
+    for piece in pieces:
+        rest = memoryview(piece.reshape(-1).view(np.uint8))
+        written += len(rest)
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    return written
+
+
+def engine() -> str:
+    """How faults reach the library: "signals" or "userfaultfd"."""
+    return _core.engine()
+
+
+def use_engine(name: str) -> None:
+    """Chooses how faults reach the library, before the first open(), create() or sort.
+
+    "signals", the default, needs no permission; the kernel cannot read arrays of files then. With
+    "userfaultfd" (Linux 6.8, with permission) it can: os.write(), sockets and all else work.
+    "auto" takes that where it is allowed. Raises OSError: EBUSY while files are open, and what
+    forbids the engine, with what to set.
+    """
+    if name not in ("signals", "userfaultfd", "auto"):
+        raise ValueError(f"engine {name!r} is none of 'signals', 'userfaultfd' and 'auto'")
+    _core.use_engine(name)
 
 
 def _write_all(file: Any, rest: memoryview) -> None:
@@ -214,9 +303,14 @@ def _array_over(mapping: Any, dtype: np.dtype, shape: tuple[int, ...], offset: i
     if count == 0:
         array = np.empty(shape, dtype).view(Array)
     else:
-        array = np.frombuffer(mapping, dtype, count, offset).view(Array).reshape(shape)
+        array = np.ndarray(shape, dtype, mapping, offset).view(Array)
     array._mapping = mapping
+    array._opened = True
     return array
+
+
+# References of an array without views.
+_ALONE = _array_over(bytes(bytearray(1000)), np.dtype(np.uint8), (1000,), 0)._references()
 
 
 def open(  # noqa: A001
@@ -235,7 +329,7 @@ def open(  # noqa: A001
     mode: "r" to read; "r+" to change as well, see Array.flush().
     memory: bytes that may be held at most; 0: what reading ahead needs, some 10 MiB.
 
-    The file stays open until the array and all slices of it are gone. Blocks are read where the
+    The file stays open until the array and all slices of it are gone, or Array.close(). Blocks are read where the
     array is touched, ahead where a walk is noticed; that holds the GIL only where numpy does.
     Raises OSError with errno and file name, and ValueError where the length of the file is no
     multiple of an element's.
@@ -279,6 +373,31 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
+class NewFile:
+    """A file that appears under its name when it is complete and on the disk; an error leaves what was there."""
+
+    def __init__(self, path: str) -> None:
+        folder, base = os.path.split(path)
+        self._path, self._part = path, os.path.join(folder, f".{base[:200]}.{secrets.token_hex(6)}")
+        self.descriptor = -1
+
+    def __enter__(self) -> NewFile:
+        self.descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        return self
+
+    def finish(self) -> None:
+        os.fsync(self.descriptor)
+
+    def appear(self) -> None:
+        os.replace(self._part, self._path)
+        _sync_folder(os.path.dirname(self._path) or ".")
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        os.close(self.descriptor)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._part)
+
+
 class _Creation:
     """What create() returns: the file is under another name until the `with` block ends."""
 
@@ -312,6 +431,7 @@ class _Creation:
                     os.replace(self._part, self._path)
                     _sync_folder(os.path.dirname(self._path) or ".")
                 self._array.flags.writeable = False
+                _refuse_views(self._array, "what they change from now on is lost; the file is complete")
             else:
                 os.unlink(self._part)
         except BaseException:
@@ -330,9 +450,9 @@ def create(path: Path, dtype: npt.DTypeLike, size: int | tuple[int, ...], *, mem
             squares[:] = np.arange(1000) ** 2
 
     The file appears under its name, on the disk, when the block ends; an exception leaves what was
-    there before. The array can be read then, and no longer changed; slices that were taken inside
-    the block stay writable, and what they change may reach the file. A name that ends in .npy gets
-    the header that numpy.load() reads.
+    there before. The array can be read then, and no longer changed; slices that are still alive are a
+    BufferError behind the complete file. A name that ends in .npy gets the header that numpy.load()
+    reads.
 
     size: elements, or a shape. Room for them is set aside at the beginning, so that a full disk is
     an OSError there. memory: as for open(). Raises OSError with errno and file name.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import errno
 import io
 import os
 from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
@@ -11,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import array_of
-from ._files import Path, _checked, name_of, naming, new_header, npy_header
+from ._arrays import argsort, array_of
+from ._files import NewFile, Path, _checked, name_of, naming, new_header, npy_header, open, write  # noqa: A004
 from ._keys import Key, Names, record_keys, text_keys
 
 Progress = Callable[[str, int, Union[int, None]], Any]
@@ -68,16 +70,107 @@ def _turned(key: str) -> str:
     return _turned_letters(key) if own else key
 
 
-def _sort_npy(source: str, target: str, found: Any, key: Names, descending: bool, resources: Any) -> SortReport:
-    dtype, shape, offset = found
-    count = int(np.prod(shape, dtype=object))
-    _checked(dtype)
+class _Npy(NamedTuple):
+    """Where the records of a .npy file are."""
+
+    dtype: np.dtype
+    offset: int
+    count: int
+
+
+class _Lines(NamedTuple):
+    """Lines or CSV, and what sorts them: keys, letters for all of them, separator, whether it is CSV."""
+
+    order: tuple[list[str], str, str, bool]
+    header: int
+
+
+class _Records(NamedTuple):
+    """Records of so many bytes; `npy` has where those of each file are, if they are .npy files."""
+
+    size: int
+    keys: list[Key]
+    npy: list[_Npy]
+    dtype: np.dtype | None
+
+
+def _npy_files(sources: list[str]) -> list[_Npy]:
+    """The headers of .npy files, which have one dtype; none where there are none."""
+    headers = [npy_header(source) for source in sources]
+    found = [_Npy(_checked(head[0]), head[2], int(np.prod(head[1], dtype=object))) for head in headers if head]
+    if found and (len(found) < len(sources) or any(one.dtype != found[0].dtype for one in found)):
+        name = next(source for source, head in zip(sources, headers) if head)
+        raise ValueError(f"{name}: a .npy file says what it holds, and its header is no record: all files have to be "
+                         "of its kind")  # fmt: skip
+    return found
+
+
+def _form(sources: list[str], dtype: Any, record: int | str | None, key: Names, letters: str, separator: str | None,
+          header: int, descending: bool, unique: bool) -> _Lines | _Records:  # fmt: skip
+    """What the arguments of a sort say of its files."""
+    if not sources:
+        raise ValueError("src: there is no file")
+    if dtype is not None and record is not None:
+        raise ValueError("a sort takes a dtype or a record, not both")
+    if isinstance(record, str):
+        if record not in ("lines", "csv"):
+            raise ValueError(f"record: {record!r} is no length, and none of 'lines' and 'csv'")
+        if separator is not None and len(os.fsencode(separator)) != 1:
+            raise ValueError(f"separator: {separator!r} is not one byte")
+        keys = _line_keys(sources[0], record, key, separator, header)
+        if descending:
+            keys, letters = [_turned(one) for one in keys], _turned_letters(letters)
+        return _Lines((keys, letters, separator or "", record == "csv"), header)
+    if header or letters or separator:
+        raise ValueError("header, letters and separator are for lines and CSV")
+    npy = _npy_files(sources)
+    if npy and (unique or dtype is not None or record is not None):
+        raise ValueError(f"{sources[0]}: a .npy file says what it holds, and its header is no record: it takes neither "
+                         "dtype nor record nor unique")  # fmt: skip
+    if record is not None:
+        size, places = int(record), text_keys(key, descending)
+        if not places and descending:
+            places = [(0, size, 0, False, True)]
+        return _Records(size, places, [], None)
+    if not npy and dtype is None:
+        raise ValueError("a file that is no .npy file does not say what it holds: give a dtype or a record")
+    kind = npy[0].dtype if npy else _checked(dtype)
+    return _Records(kind.itemsize, record_keys(kind, key, descending), npy, kind)
+
+
+@contextlib.contextmanager
+def _shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
+    """What a sort calls: for True the bar of tqdm, which notebooks show as one of theirs."""
+    if progress is None or progress is False:
+        yield None
+        return
+    if progress is not True:
+        yield progress
+        return
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as missing:
+        raise ImportError("progress=True needs tqdm, which shows it: pip install tqdm") from missing
+    with tqdm(unit="B", unit_scale=True) as bar:
+
+        def show(phase: str, done: int, total: int | None) -> None:
+            if bar.desc != f"{phase}: ":
+                bar.reset(total)
+                bar.set_description(phase)
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def _sort_npy(sources: list[str], target: str, form: _Records, resources: Any) -> SortReport:
     memory, folders, threads, progress = resources
     if not folders:
         folders = [os.path.dirname(os.path.abspath(target))]
-    header = new_header(dtype, (count,)) if target.endswith(".npy") else b""
-    sorter = _core.Sorter(dtype.itemsize, record_keys(dtype, key, descending), _less(memory), folders, threads, progress)
-    sorter.push_file(source, offset, count)
+    count = sum(one.count for one in form.npy)
+    header = new_header(form.npy[0].dtype, (count,)) if target.endswith(".npy") else b""
+    sorter = _core.Sorter(form.size, form.keys, _less(memory), folders, threads, progress)
+    for source, one in zip(sources, form.npy):
+        sorter.push_file(source, one.offset, one.count)
     sorter.sort()
     sorter.write(target, header)
     return SortReport(count, count, *sorter.counts)
@@ -104,14 +197,14 @@ def sort_file(
     memory: int = 0,
     folders: Sequence[Path] | Path | None = None,
     threads: int = 0,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> SortReport:
     """Sorts a file of any size into another one, or into itself, within a fixed memory.
 
     src: a file, or several, whose records are sorted together; equal ones keep their order.
     dst: appears when it is complete and on the disk; an error, or Ctrl-C, leaves what was there.
     dtype: what the records are: numbers, times, S, U, or a structured dtype, of which `key` names
-        the field or fields that count; all by default. None with a single .npy file: its own;
+        the field or fields that count; all by default. None with .npy files: their own;
         an output that ends in .npy gets one axis. Elsewhere a .npy file is a ValueError, since its
         header is no record.
         In files NaNs whose sign is set, and NaT, come first, as their bits say.
@@ -130,50 +223,150 @@ def sort_file(
     threads: that may work; 0: one for each usable core.
     progress: called with the phase ("reading", "merging", "writing"), the bytes that it has dealt
         with and those that it has in all, or None, at most 20 times a second. What it raises ends
-        the sort, as Ctrl-C does.
+        the sort, as Ctrl-C does. True: a bar by tqdm, which must be there.
 
     Does not hold the GIL. Raises OSError with errno and file name: ENOMEM with the least memory that
     would do, ENOSPC, and what the disks say.
     """
-    sources = _names_of(src)
-    target = name_of(dst)
+    form = (dtype, record, key, letters, separator, header, descending)
+    return _sort(src, dst, form, stable, unique, False, (memory, folders, threads, progress))
+
+
+def _sort(src: Any, dst: Path, form: Any, stable: bool, unique: bool, merge: bool, resources: Any) -> SortReport:
+    sources, target = _names_of(src), name_of(dst)
+    memory, folders, threads, progress = resources
     where = _names_of(folders)
-    if not sources:
-        raise ValueError("src: there is no file to sort")
-    if dtype is not None and record is not None:
-        raise ValueError("a sort takes a dtype or a record, not both")
-    with naming(*sources, target, *where):
-        if isinstance(record, str):
-            if record not in ("lines", "csv"):
-                raise ValueError(f"record: {record!r} is no length, and none of 'lines' and 'csv'")
-            if separator is not None and len(os.fsencode(separator)) != 1:
-                raise ValueError(f"separator: {separator!r} is not one byte")
-            keys = _line_keys(sources[0], record, key, separator, header)
-            if descending:
-                keys, letters = [_turned(one) for one in keys], _turned_letters(letters)
-            spec = (keys, letters, separator or "", record == "csv")
-            return SortReport(*_core.sort_line_files(sources, target, spec, header, stable, unique, False,
-                                                     memory, where, threads, progress))  # fmt: skip
-        if header or letters or separator:
-            raise ValueError("header, letters and separator are for lines and CSV")
-        headers = [npy_header(source) for source in sources]
-        if any(headers) and (len(sources) > 1 or unique or dtype is not None or record is not None):
-            name = next(source for source, found in zip(sources, headers) if found)
-            raise ValueError(f"{name}: a .npy file says what it holds, and its header is no record: it is sorted "
-                             "alone, without dtype, record and unique")  # fmt: skip
-        if record is not None:
-            size, places = int(record), text_keys(key, descending)
-            if not places and descending:
-                places = [(0, size, 0, False, True)]
-        else:
-            if headers[0] is not None:
-                return _sort_npy(sources[0], target, headers[0], key, descending, (memory, where, threads, progress))
-            if dtype is None:
-                raise ValueError("a file that is no .npy file does not say what it holds: give a dtype or a record")
-            kind = _checked(dtype)
-            size, places = kind.itemsize, record_keys(kind, key, descending)
-        return SortReport(*_core.sort_record_files(sources, target, size, places, unique, False,
-                                                   memory, where, threads, progress))  # fmt: skip
+    with naming(*sources, target, *where), _shown(progress) as shown:
+        found = _form(sources, *form, unique)
+        if isinstance(found, _Lines):
+            return SortReport(*_core.sort_line_files(sources, target, found.order, found.header, stable, unique, merge,
+                                                     memory, where, threads, shown))  # fmt: skip
+        if found.npy:
+            return _sort_npy(sources, target, found, (memory, where, threads, shown))
+        return SortReport(*_core.sort_record_files(sources, target, found.size, found.keys, unique, merge,
+                                                   memory, where, threads, shown))  # fmt: skip
+
+
+def merge(
+    src: Sequence[Path],
+    dst: Path,
+    *,
+    dtype: npt.DTypeLike = None,
+    record: int | str | None = None,
+    key: Names = None,
+    letters: str = "",
+    separator: str | None = None,
+    header: int = 0,
+    descending: bool = False,
+    stable: bool = False,
+    unique: bool = False,
+    memory: int = 0,
+    folders: Sequence[Path] | Path | None = None,
+    threads: int = 0,
+    progress: Progress | bool | None = None,
+) -> SortReport:
+    """Merges files that are sorted already, as check() tells, into one that is.
+
+    All as for sort_file(); what is read is kept nowhere but for very many files, and .npy files.
+    Files that are not sorted give one that is not.
+    """
+    form = (dtype, record, key, letters, separator, header, descending)
+    return _sort(src, dst, form, stable, unique, True, (memory, folders, threads, progress))
+
+
+class Disorder(NamedTuple):
+    """The first record that must not follow the one in front of it: its file, and its number there,
+    from 0 on, headers included."""
+
+    path: str
+    record: int
+
+
+def check(
+    src: Path | Sequence[Path],
+    *,
+    dtype: npt.DTypeLike = None,
+    record: int | str | None = None,
+    key: Names = None,
+    letters: str = "",
+    separator: str | None = None,
+    header: int = 0,
+    descending: bool = False,
+    unique: bool = False,
+    memory: int = 0,
+    threads: int = 0,
+    progress: Progress | bool | None = None,
+) -> Disorder | None:
+    """Tells where a file is not sorted; None: it is. Several are looked at each by itself.
+
+    All as for sort_file(). Lines whose keys are equal may come in any order. unique: equal keys must
+    not follow each other.
+    """
+    sources = _names_of(src)
+    with naming(*sources), _shown(progress) as shown:
+        form = _form(sources, dtype, record, key, letters, separator, header, descending, unique)
+        if isinstance(form, _Lines):
+            found = _core.check_line_files(sources, form.order, form.header, unique, memory, threads, shown)
+            return None if found is None else Disorder(found[0], found[1] - 1)
+        for at, source in enumerate(sources):
+            if form.npy:
+                _, offset, count = form.npy[at]
+            else:
+                offset, (count, rest) = 0, divmod(os.path.getsize(source), form.size)
+                if rest:
+                    raise OSError(errno.EINVAL, f"its length is no multiple of a record's {form.size} bytes", source)
+            place = _core.check_record_file(source, offset, count, form.size, form.keys, unique, memory, shown)
+            if place < count:
+                return Disorder(source, place)
+    return None
+
+
+def partition(
+    src: Path,
+    dst: Sequence[Path],
+    splitters: npt.ArrayLike,
+    *,
+    dtype: npt.DTypeLike = None,
+    key: str | None = None,
+    memory: int = 0,
+    threads: int = 0,
+) -> list[int]:
+    """Distributes the records of a file over files by their keys; returns how many each got.
+
+    src: a raw file of records, or a .npy file, of which all axes but the last are records' numbers.
+    dst: one file more than there are splitters, all raw. They appear when all are complete and on the
+        disk; an error leaves what was there.
+    splitters: sorted keys. File i gets the records whose keys are at least splitters[i - 1] and less
+        than splitters[i], in the order of `src`; NaN counts as the largest number.
+    dtype: of the records; None: the .npy file's. key: the field that counts; None: all of the record.
+    memory: bytes, for records; 0: 64 MiB. Raises OSError with errno and file name.
+    """
+    names, source = [name_of(one) for one in dst], name_of(src)
+    array = open(source, dtype, memory=(memory or 64 << 20) // 4).reshape(-1)
+    kind = array.dtype if key is None else array.dtype[key]
+    borders = np.asarray(splitters, kind)
+    if borders.ndim != 1 or len(names) != borders.size + 1:
+        raise ValueError(f"dst: {borders.size} splitters make {borders.size + 1} files, not {len(names)}")
+    if kind.names is not None or (borders[1:] < borders[:-1]).any():
+        raise ValueError("splitters: they are not sorted, or keys of several fields")
+    counts = np.zeros(len(names), np.int64)
+    # Beside a block: its copy in order, and two numbers for each of its records.
+    step = max(1, (memory or 64 << 20) // 4 // (array.dtype.itemsize + 16))
+    with contextlib.ExitStack() as files, naming(source, *names):
+        outputs = [files.enter_context(NewFile(name)) for name in names]
+        for begin in range(0, array.size, step):
+            block = array.read(begin, min(step, array.size - begin))
+            part = np.searchsorted(borders, block if key is None else block[key], "right")
+            block = block[argsort(part, threads=threads)]
+            some = np.bincount(part, minlength=len(names))
+            for output, piece in zip(outputs, np.split(block, np.cumsum(some)[:-1])):
+                write(output.descriptor, piece)
+            counts += some
+        for output in outputs:
+            output.finish()
+        for output in outputs:
+            output.appear()
+    return counts.tolist()
 
 
 class Sorter:
