@@ -192,6 +192,13 @@ def test_checks_of_files_larger_than_memory(rng, tmp_path):
     assert caught.value.errno == errno.EINVAL
 
 
+def test_progress_by_the_real_tqdm(rng, tmp_path, capsys):
+    pytest.importorskip("tqdm", reason="tqdm is not installed")
+    rng.integers(0, 1 << 60, MIB).tofile(tmp_path / "in")
+    vortex.sort_file(tmp_path / "in", tmp_path / "out", dtype="i8", progress=True)
+    assert any(phase in capsys.readouterr().err for phase in ("reading", "merging", "writing"))
+
+
 @pytest.mark.parametrize("npy", [False, True])
 def test_partition(rng, tmp_path, npy):
     a = np.zeros(200_000, [("key", "f8"), ("place", "i8")])

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._arrays import argsort, array_of
+from ._arrays import argsort
 from ._files import NewFile, Path, _checked, name_of, naming, new_header, npy_header, open, write  # noqa: A004
+from ._inputs import array_of
 from ._keys import Key, Names, record_keys, text_keys
 
 Progress = Callable[[str, int, Union[int, None]], Any]
@@ -139,7 +140,7 @@ def _form(sources: list[str], dtype: Any, record: int | str | None, key: Names, 
 
 
 @contextlib.contextmanager
-def _shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
+def _shown(progress: Progress | bool | None, unit: str = "B") -> Iterator[Progress | None]:
     """What a sort calls: for True the bar of tqdm, which notebooks show as one of theirs."""
     if progress is None or progress is False:
         yield None
@@ -151,7 +152,7 @@ def _shown(progress: Progress | bool | None) -> Iterator[Progress | None]:
         from tqdm.auto import tqdm
     except ImportError as missing:
         raise ImportError("progress=True needs tqdm, which shows it: pip install tqdm") from missing
-    with tqdm(unit="B", unit_scale=True) as bar:
+    with tqdm(unit=unit, unit_scale=True) as bar:
 
         def show(phase: str, done: int, total: int | None) -> None:
             if bar.desc != f"{phase}: ":

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import argsort
 from ._files import Path, name_of
-from ._sorts import Progress, SortReport, _names_of
+from ._sorts import Progress, SortReport, _names_of, _shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -644,7 +644,7 @@ def sort_table(
     folders: Sequence[Path] | Path | None = None,
     threads: int = 0,
     compression: str = "snappy",
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
 ) -> SortReport:
     """Sorts Parquet or Arrow files of any size by columns, within a fixed memory. Needs pyarrow.
 
@@ -662,7 +662,7 @@ def sort_table(
     threads: for sorting; 0: one for each usable core.
     compression: of the Parquet file, as pyarrow names it.
     progress: called with the phase ("reading", "writing"), the rows that it has dealt with and those
-        that there are, or None. What it raises ends the sort.
+        that there are, or None. What it raises ends the sort. True: a bar by tqdm.
 
     Raises OSError with errno, ValueError and TypeError for columns that are not there or have no
     order, and what pyarrow says of a file.
@@ -684,8 +684,7 @@ def sort_table(
     where = _names_of(folders) or [os.path.dirname(os.path.abspath(target))]
     for folder in where:
         os.scandir(folder).close()
-    sort = _Sort(memory, where, threads, progress)
-    with contextlib.closing(sort):
+    with _shown(progress, "rows") as shown, contextlib.closing(_Sort(memory, where, threads, shown)) as sort:
         # Before anything is read: a wrong name or compression is told at once.
         output = _Output(target, schema, orders, nulls == "last", compression, min(128 << 20, memory // 8))
         with contextlib.closing(output):
