@@ -501,11 +501,14 @@ TEST(RunFormation, FailsWhereAStoreDoes) {
     {
       RunFormation runs(order, memory.streams,
                         {.buckets = 4, .scratch_bytes = 1 << 20, .partition_threads = threads});
+      // When the sample is in its buckets, all threads store.
+      const std::size_t first = list.count() / 8;
+      ASSERT_EQ(runs.push(list.at(0), first), first);
       os::set_failure_hook(
           +[](os::MemoryCall call) noexcept { return call == os::MemoryCall::kMove ? ENOMEM : 0; });
       EXPECT_EQ(test::error_of([&] {
                   guarded([&] {
-                    runs.push(list.at(0), list.count(), Readers::kSeveral);
+                    runs.push(list.at(first), list.count() - first, Readers::kSeveral);
                   }).throw_if_failed();
                 }),
                 ENOMEM);
