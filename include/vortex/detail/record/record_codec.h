@@ -44,19 +44,27 @@ class WordCodec {
                     ? KeyEncoder<Bits>::kDigits - 8 * (place.offset + place.bytes)
                     : 8 * place.offset) {}
 
+  // Loops of their own for words that need not be turned: compilers make vectors of these.
   void encode(Bits* words, std::size_t count) const noexcept {
-    if (changes_nothing()) return;
-    for (std::size_t i = 0; i < count; ++i)
-      words[i] = encoder_.encode(std::rotl(words[i], rotate_));
+    if (rotate_ != 0) {
+      for (std::size_t i = 0; i < count; ++i)
+        words[i] = encoder_.encode(std::rotl(words[i], rotate_));
+    } else if (!encoder_.is_identity()) {
+      const KeyEncoder<Bits> encoder = encoder_;
+      for (std::size_t i = 0; i < count; ++i) words[i] = encoder.encode(words[i]);
+    }
   }
   void decode(Bits* words, std::size_t count) const noexcept {
-    if (changes_nothing()) return;
-    for (std::size_t i = 0; i < count; ++i)
-      words[i] = std::rotr(encoder_.decode(words[i]), rotate_);
+    if (rotate_ != 0) {
+      for (std::size_t i = 0; i < count; ++i)
+        words[i] = std::rotr(encoder_.decode(words[i]), rotate_);
+    } else if (!encoder_.is_identity()) {
+      const KeyEncoder<Bits> encoder = encoder_;
+      for (std::size_t i = 0; i < count; ++i) words[i] = encoder.decode(words[i]);
+    }
   }
 
  private:
-  bool changes_nothing() const noexcept { return rotate_ == 0 && encoder_.is_identity(); }
 
   KeyEncoder<Bits> encoder_;
   int rotate_;
