@@ -15,12 +15,14 @@
 namespace vortex { inline namespace v0 { namespace detail {
 
 template <typename Bits>
-SortRules<Bits, KeyOfWord> word_rules() noexcept {
-  return {{}, small_sort_for<Bits>(isa_in_use())};
+SortRules<Bits, KeyOfWord> word_rules(bool floats = false) noexcept {
+  return {{}, small_sort_for<Bits>(isa_in_use()), nullptr, floats};
 }
-inline SortRules<Pair64, KeyOfPair> pair_rules(bool stable) noexcept {
+inline SortRules<Pair64, KeyOfPair> pair_rules(bool stable, bool floats = false) noexcept {
   return {{},
-          stable ? stable_small_sort_of_pairs(isa_in_use()) : small_sort_for<Pair64>(isa_in_use())};
+          stable ? stable_small_sort_of_pairs(isa_in_use()) : small_sort_for<Pair64>(isa_in_use()),
+          nullptr,
+          floats};
 }
 
 // Calls use(rules, codec) for records that are sorted so: those that are their key, of 4 or 8
@@ -29,12 +31,14 @@ inline SortRules<Pair64, KeyOfPair> pair_rules(bool stable) noexcept {
 template <typename Use>
 bool with_words(std::size_t record_bytes, const SortKey& key, const Use& use) {
   const auto key_bytes = static_cast<std::size_t>(key.place.bytes);
+  const bool floats = key.code.kind == KeyKind::kFloat;
   if (record_bytes == 4 && key_bytes == 4) {
-    use(word_rules<std::uint32_t>(), WordCodec<std::uint32_t>(key.code));
+    use(word_rules<std::uint32_t>(floats), WordCodec<std::uint32_t>(key.code));
   } else if (record_bytes == 8 && (key_bytes == 8 || (key_bytes == 4 && !key.stable))) {
-    use(word_rules<std::uint64_t>(), WordCodec<std::uint64_t>(key.code, key.place));
+    use(word_rules<std::uint64_t>(floats && key_bytes == 8),
+        WordCodec<std::uint64_t>(key.code, key.place));
   } else if (record_bytes == 16 && key_bytes == 8 && key.place.offset % 8 == 0) {
-    use(pair_rules(key.stable), PairCodec(key.code, key.place.offset != 0));
+    use(pair_rules(key.stable, floats), PairCodec(key.code, key.place.offset != 0));
   } else {
     return false;
   }

@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <limits>
+#include <random>
 #include <vector>
 
 #include "tests/support/random_seed.h"
 #include "vortex/detail/radix/split.h"
+#include "vortex/detail/record/key.h"
 
 namespace vortex { namespace {
 
@@ -43,6 +47,10 @@ using Widths = testing::Types<std::uint32_t, std::uint64_t>;
 template <typename Bits>
 class ScaledDigitOf : public testing::Test {};
 TYPED_TEST_SUITE(ScaledDigitOf, Widths);
+
+template <typename Bits>
+class LinearDigitOf : public testing::Test {};
+TYPED_TEST_SUITE(LinearDigitOf, Widths);
 
 template <typename Bits>
 class DoublingDigitOf : public testing::Test {};
@@ -98,6 +106,49 @@ TYPED_TEST(ScaledDigitOf, IsMonotoneAndKnowsItsRanges) {
     }
     ASSERT_NO_FATAL_FAILURE(expect_monotone(digit, buckets, range, keys, true));
   }
+}
+
+// Of numbers of every scale, and behind them all that are none.
+TYPED_TEST(LinearDigitOf, IsMonotoneAndKnowsItsRanges) {
+  using Digit = LinearDigit<TypeParam, true>;
+  using Float = typename Digit::Float;
+  auto random = test::test_random();
+  const KeyEncoder<TypeParam> encoder({KeyKind::kFloat, false});
+  std::normal_distribution<Float> normal;
+  int cut = 0;
+  for (int turn = 0; turn < 500; ++turn) {
+    // Too small a scale for a factor, and one whose range is infinite, come as well.
+    const int most = std::numeric_limits<Float>::max_exponent;
+    const int scale = static_cast<int>(random() % (2 * static_cast<unsigned>(most))) - most;
+    const auto any = [&] {
+      return encoder.encode(std::bit_cast<TypeParam>(std::ldexp(normal(random), scale)));
+    };
+    KeyRange<TypeParam> range = KeyRange<TypeParam>::none();
+    std::vector<TypeParam> keys = {0, std::numeric_limits<TypeParam>::max()};
+    for (int i = 0; i < 100; ++i) {
+      keys.push_back(any());
+      if (i < 20) range.widen(keys.back());
+    }
+    const auto slices = static_cast<unsigned>(3 + random() % 1020);
+    const Digit digit = Digit::of(range, slices);
+    if (!(digit.factor > 0)) continue;
+    ++cut;
+    ASSERT_LE(digit.buckets(), slices);
+    ASSERT_GE(digit.buckets() + 1, std::min(slices, 50u));
+    const KeyRange<TypeParam> all;
+    ASSERT_NO_FATAL_FAILURE(expect_monotone(digit, digit.buckets(), all, keys, false));
+    const auto exact = LinearDigit<TypeParam>::of(range, slices);
+    for (const TypeParam key : keys) {
+      if (key >= range.low && key <= range.high) {
+        ASSERT_EQ(exact(key), digit(key));
+      }
+    }
+  }
+  EXPECT_GT(cut, 400);
+  const auto infinite = std::bit_cast<TypeParam>(std::numeric_limits<Float>::infinity());
+  const TypeParam zero = encoder.encode(0);
+  EXPECT_EQ(Digit::of({zero, encoder.encode(infinite)}, 100).factor, 0);
+  EXPECT_EQ(Digit::of({0, zero}, 100).factor, 0);
 }
 
 // The same of a digit made of a sample, with keys that need not lie between those of the sample.

@@ -128,6 +128,46 @@ TYPED_TEST(SortKeysTest, EveryDistributionLikeStdSort) {
   });
 }
 
+template <typename T>
+class SortFloatsTest : public testing::Test {};
+using FloatTypes = testing::Types<float, double>;
+TYPED_TEST_SUITE(SortFloatsTest, FloatTypes);
+
+// Numbers around one, which are cut by their values, and some among them that have none, or one
+// that is far away.
+TYPED_TEST(SortFloatsTest, NumbersOfOneScale) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const TypeParam far[] = {Limits::quiet_NaN(), -Limits::quiet_NaN(), Limits::infinity(),
+                           -Limits::infinity(), Limits::lowest(),     Limits::denorm_min(),
+                           TypeParam{-0.0}};
+  auto random = test::test_random();
+  std::vector<std::size_t> counts = {1000, 1024, 5000, 70000};
+  if (!test::kShadowMemory) counts.insert(counts.end(), {300001, 2200000});
+  for (const TypeParam scale : {TypeParam{1}, Limits::min(), Limits::max() / 4}) {
+    std::normal_distribution<TypeParam> normal;
+    for (const unsigned one_in : {0u, 5000u, 3u}) {
+      for (const std::size_t count : counts) {
+        if (count > 100000 && (one_in != 5000 || scale != 1)) continue;  // by two threads, too
+        std::vector<KeyValue<TypeParam, std::uint64_t>> records(count);
+        std::vector<TypeParam> keys(count);
+        for (std::size_t i = 0; i < count; ++i) {
+          keys[i] = normal(random) / 8 * scale;
+          if (one_in != 0 && random() % one_in == 0) keys[i] = far[random() % std::size(far)];
+          records[i] = {keys[i], i};
+        }
+        SCOPED_TRACE(one_in);
+        ASSERT_NO_FATAL_FAILURE(expect_sorted(keys, {.threads = 2}));
+        if (count > 1000000) continue;
+        ASSERT_NO_FATAL_FAILURE(expect_sorted(keys, {.order = Order::kDescending}));
+        const auto key_of = [](const auto& record) { return record.key; };
+        const auto expected = test::stably_sorted_by(records, key_of, Order::kAscending);
+        sort(std::span(records), {.stable = true});
+        ASSERT_TRUE(test::same_bytes(records, expected));
+      }
+    }
+  }
+}
+
 // Enough keys that the frequent ones are counted: a few of many, all of them, and the least and the
 // greatest of all.
 TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {

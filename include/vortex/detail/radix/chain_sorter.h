@@ -183,7 +183,8 @@ class ChainSorter {
     open_lists_ = 0;
     if (spread == Spread::kEven || level > kSampledLevels) return even_split(range, buckets);
     std::array<Bits, kSample> sample;
-    return split_by_sample(sample.data(), take(splitter_, sample.data(), kSample), range, buckets);
+    return split_by_sample(sample.data(), take(splitter_, sample.data(), kSample), range, buckets,
+                           rules_.floats);
   }
   // The keys that a chain holds.
   KeyRange<Bits> measure(const Chain& chain) noexcept {
@@ -320,14 +321,22 @@ class ChainSorter {
       const auto slices = static_cast<unsigned>(
           std::min<std::size_t>(count / Dense::kLeave + 1, Dense::kMaxSlices));
       const std::size_t room = Dense::room_of_slice(count / slices);
-      if (spread == Spread::kEven && slices * room + count <= kGathered &&
+      // Numbers of one exponent, a slice of many by their values.
+      const bool even = spread == Spread::kEven || (spread == Spread::kTight && rules_.floats &&
+                                                    !LinearDigit<Bits>::suits(range));
+      if (even && slices * room + count <= kGathered &&
           slices_.gather(chain, ScaledDigit<Bits>::of(range, slices), slices, room)) {
         return output_.write(count, range, [&](Record* to) { slices_.sort(slices, room, to); });
       }
       const KeyRange<Bits> held = spread == Spread::kUnknown ? measure(chain) : range;
       if (held.low == held.high) return copy_out(chain, held.low);
-      slices_.gather_counted(chain, ScaledDigit<Bits>::of(held, slices), slices);
-      return output_.write(count, range, [&](Record* to) { slices_.sort_counted(slices, to); });
+      const unsigned made =
+          dense_.with_slices(held, first_records(chain), first_chunk(chain), count, slices,
+                             [&](const auto& digit, std::size_t most) {
+                               slices_.gather_counted(chain, digit, static_cast<unsigned>(most));
+                               return static_cast<unsigned>(most);
+                             });
+      return output_.write(count, range, [&](Record* to) { slices_.sort_counted(made, to); });
     }
     std::size_t at = 0;
     arena_.template for_each_chunk<true>(

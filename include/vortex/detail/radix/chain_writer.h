@@ -147,8 +147,8 @@ class ChainSlices {
 
   // Distributes the chain to slices of the workspace that lie one after the other, and gives its
   // chunks back.
-  void gather_counted(const Chain& chain, const ScaledDigit<Bits>& digit,
-                      unsigned slices) noexcept {
+  template <typename Digit>
+  void gather_counted(const Chain& chain, const Digit& digit, unsigned slices) noexcept {
     const auto slice_of = rules_.on_record(digit);
     std::array<std::uint32_t, kMaxSlices> sizes;
     std::fill_n(sizes.begin(), slices, 0);
@@ -176,25 +176,27 @@ class ChainSlices {
   // Sorts the slices, one after the other, to `to`: after gather() with that room, or after
   // gather_counted().
   void sort(unsigned slices, std::size_t room, Record* to) const noexcept {
-    sort_slices(slices, to, [&](unsigned i) { return workspace_ + i * room; });
-  }
-  void sort_counted(unsigned slices, Record* to) const noexcept {
-    sort_slices(slices, to, [&](unsigned i) { return i == 0 ? workspace_ : cursors_[i - 1]; });
-  }
-
- private:
-  static constexpr std::size_t kLine = ChunkLayout<Record>::kLineRecords;
-
-  // The slices begin at begin_of(slice) and end at their cursors.
-  template <typename BeginOf>
-  void sort_slices(unsigned slices, Record* to, BeginOf begin_of) const noexcept {
     for (unsigned i = 0; i < slices; ++i) {
-      Record* const slice = begin_of(i);
+      Record* const slice = workspace_ + i * room;
       const auto size = static_cast<std::size_t>(cursors_[i] - slice);
       dense_.sort(slice, size, to, true);
       to += size;
     }
   }
+  void sort_counted(unsigned slices, Record* to) const noexcept {
+    Record* slice = workspace_;
+    for (unsigned i = 0; i < slices;) {
+      const auto end_of = [&](unsigned k) { return static_cast<std::size_t>(cursors_[k] - slice); };
+      i = Dense::end_of_few(i, slices, end_of);
+      const std::size_t size = end_of(i - 1);
+      dense_.sort(slice, size, to, true);
+      to += size;
+      slice += size;
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLine = ChunkLayout<Record>::kLineRecords;
 
   const SortRules<Record, KeyOf>& rules_;
   ChunkArena<Record>& arena_;

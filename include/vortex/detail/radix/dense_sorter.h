@@ -21,6 +21,7 @@ namespace vortex { inline namespace v0 { namespace detail {
 // How records are compared and how few of them are sorted.
 //   KeyOf     record -> uint32_t or uint64_t, ascending
 //   small     the base case; null: small_sort_by_place, with the kernel of words
+//   floats    keys are encoded floating-point numbers, and nothing else
 template <typename Record, typename KeyOf>
 struct SortRules {
   using Bits = decltype(std::declval<KeyOf>()(std::declval<const Record&>()));
@@ -28,6 +29,7 @@ struct SortRules {
   SmallSort<Record> small = nullptr;
   SmallSort<std::uint64_t> sort_words =
       small != nullptr ? nullptr : small_sort_for<std::uint64_t>(isa_in_use());
+  bool floats = false;
 
   void sort_few(const Record* in, std::size_t count, Record* out) const noexcept {
     if (small != nullptr) {
@@ -134,6 +136,32 @@ class DenseSorter {
     }
     for (; i < count; ++i) append(cursors, slice_of(records[i]), records[i]);
   }
+  // Calls use(digit, slices) with the digit that cuts `count` keys of the range: by their bits, or,
+  // where that spreads them better, by the numbers that they are. `looked` of them are there to be
+  // looked at.
+  template <typename Use>
+  auto with_slices(const KeyRange<Bits>& range, const Record* records, std::size_t looked,
+                   std::size_t count, std::size_t slices, const Use& use) const noexcept {
+    if (rules_.floats && count >= kMinForValues && LinearDigit<Bits>::suits(range)) {
+      // Where numbers crowd there are more than on an average.
+      const auto finer = static_cast<unsigned>(std::min<std::size_t>(2 * slices, kMaxSlices));
+      const auto digit = LinearDigit<Bits>::of(range, finer);
+      if (digit.factor > 0 && are_spread(digit, records, looked)) {
+        return use(digit, std::size_t{digit.buckets()});
+      }
+    }
+    return use(ScaledDigit<Bits>::of(range, static_cast<unsigned>(slices)), slices);
+  }
+  // The end of as many slices from `slice` on as one call of the base case sorts, at least one;
+  // end_of(i) is where slice i ends, behind where the first one begins.
+  template <typename EndOf>
+  static std::size_t end_of_few(std::size_t slice, std::size_t slices, const EndOf& end_of) {
+    constexpr std::size_t kFew = 64;
+    std::size_t last = slice + 1;
+    while (last < slices && end_of(last) <= kFew) ++last;
+    return last;
+  }
+
   // Whether each of the slices, which begin `room` apart, has kept to its room.
   static bool have_fitted(Record* const* cursors, std::size_t slices, const Record* begin,
                           std::size_t room) noexcept {
@@ -228,10 +256,13 @@ class DenseSorter {
     const std::size_t slices = distribute(range, array, count, other, places);
     const Places begins = places.first(slices + 1);
     places = places.subspan(slices + 1);
-    for (std::size_t i = 0; i < slices; ++i) {
+    for (std::size_t i = 0; i < slices;) {
       Record* const slice = other + begins[i];
       Record* const back = array + begins[i];
-      const std::size_t size = begins[i + 1] - begins[i];
+      const auto end_of = [&](std::size_t k) { return begins[k + 1] - begins[i]; };
+      const std::size_t last = end_of_few(i, slices, end_of);
+      const std::size_t size = end_of(last - 1);
+      i = last;
       if (size <= kMaxSmallSort) {  // as nearly all are
         rules_.sort_few(slice, size, to_other ? slice : back);
       } else {
@@ -246,17 +277,41 @@ class DenseSorter {
     return range;
   }
 
+  static constexpr std::size_t kMinForValues = 1024;
+  // Whether a sixteenth of the range has no more than three eighths of the keys.
+  bool are_spread(LinearDigit<Bits> digit, const Record* records,
+                  std::size_t count) const noexcept {
+    constexpr std::size_t kSample = 64, kParts = 16;
+    digit.factor *= static_cast<typename LinearDigit<Bits>::Float>(kParts) / digit.buckets();
+    std::array<unsigned, kParts> counts{};
+    unsigned most = 0;
+    for (std::size_t i = 0; i < kSample; ++i) {
+      const unsigned part = digit(rules_.key_of(records[count * i / kSample]));
+      most = std::max(most, ++counts[std::min<std::size_t>(part, kParts - 1)]);
+    }
+    return most <= kSample * 3 / 8;
+  }
+
   // Distributes the array to slices of the range in `other`, whose begins and common end it puts
   // into the first places. Returns how many slices there are.
-  [[gnu::noinline]] std::size_t distribute(const KeyRange<Bits>& range, const Record* array,
-                                           std::size_t count, Record* other,
-                                           Places places) const noexcept {
+  std::size_t distribute(const KeyRange<Bits>& range, const Record* array, std::size_t count,
+                         Record* other, Places places) const noexcept {
     const auto width =
         static_cast<std::size_t>(std::bit_width(static_cast<Bits>(range.high - range.low)));
     const std::size_t kept = width == 0 ? 0 : kMinPlaces * (width - 1);
     const std::size_t slices =
         std::min({count / kLeave + 1, std::size_t{kMaxSlices}, places.size() - kept - 1});
-    const auto digit = ScaledDigit<Bits>::of(range, static_cast<unsigned>(slices));
+    return with_slices(range, array, count, count, slices,
+                       [&](const auto& digit, std::size_t made) {
+                         distribute(digit, made, array, count, other, places);
+                         return made;
+                       });
+  }
+  template <typename Digit>
+  [[gnu::noinline]] void distribute(const Digit& of_keys, std::size_t slices, const Record* array,
+                                    std::size_t count, Record* other,
+                                    Places places) const noexcept {
+    const Digit digit = of_keys;  // which nothing that is written changes
     std::uint32_t* const begins = places.data();
     std::fill_n(begins, slices + 1, 0);
     for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
@@ -269,7 +324,6 @@ class DenseSorter {
     for (std::size_t i = 0; i < count; ++i) {
       append(cursors, digit(rules_.key_of(array[i])), array[i]);
     }
-    return slices;
   }
 
   // Makes three lists of the records, with keys less than `heavy`, equal to it and greater, and

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -114,6 +115,75 @@ struct ClampedDigit {
     const Bits first = static_cast<Bits>(low + (static_cast<Bits>(bucket) << shift));
     const Bits end = static_cast<Bits>(first + ((Bits{1} << shift) - 1));
     return {bucket == 0 ? parent.low : first, bucket == last || end < first ? parent.high : end};
+  }
+};
+
+// Equal slices of the values of encoded floating-point keys. Those of their bits are finest where
+// values are smallest, so that most of them stay empty: numbers of one scale are spread by value.
+// `clamps`: the range is that of a sample, and keys outside, NaNs among them, go to the first or
+// last slice.
+template <typename Bits, bool clamps = false>
+struct LinearDigit {
+  using Float = std::conditional_t<sizeof(Bits) == 4, float, double>;
+
+  Bits low = 0;
+  Bits high = 0;
+  Float first = 0;  // the number that `low` is
+  Float factor = 0;
+
+  unsigned operator()(Bits key) const noexcept {
+    if constexpr (clamps) {
+      key = key < low ? low : key;
+      key = key < high ? key : high;
+    }
+    // Each step keeps the order of numbers, however it is rounded.
+    return static_cast<unsigned>(static_cast<int>((number(key) - first) * factor));
+  }
+
+  // At most `slices` of them, of a range that is no single key. Its factor is 0 where the range is
+  // not one of numbers that can be cut so: infinite ones, or such as lie too near to each other.
+  static LinearDigit of(const KeyRange<Bits>& range, unsigned slices) noexcept {
+    constexpr Float kMost = std::numeric_limits<Float>::max();
+    const Float first = number(range.low);
+    const Float span = number(range.high) - first;
+    LinearDigit digit{range.low, range.high, first, 0};
+    if (!(span > 0 && span <= kMost)) return digit;
+    // A little less, so that the last key falls into the last slice.
+    const Float factor = static_cast<Float>(slices) / span * (1 - Float{1} / 65536);
+    if (factor <= kMost) digit.factor = factor;
+    return digit;
+  }
+  // Numbers of one sign and exponent are cut as well by their bits, and faster.
+  static bool suits(const KeyRange<Bits>& range) noexcept {
+    return ((range.low ^ range.high) >> (std::numeric_limits<Float>::digits - 1)) != 0;
+  }
+  unsigned buckets() const noexcept { return (*this)(high) + 1; }
+  KeyRange<Bits> range_of(unsigned bucket, const KeyRange<Bits>& parent) const noexcept {
+    const Bits begin = bucket == 0 ? parent.low : first_of(bucket);
+    return {begin,
+            bucket + 1 == buckets() ? parent.high : static_cast<Bits>(first_of(bucket + 1) - 1)};
+  }
+
+ private:
+  static Float number(Bits key) noexcept {
+    constexpr int kSign = std::numeric_limits<Bits>::digits - 1;
+    // As KeyEncoder does it.
+    const auto flipped = static_cast<Bits>(key ^ (Bits{1} << kSign));
+    const auto negative = static_cast<Bits>(-static_cast<Bits>(flipped >> kSign));
+    return std::bit_cast<Float>(static_cast<Bits>(flipped ^ (negative >> 1)));
+  }
+  // The least key of the range in this bucket or in one behind it.
+  Bits first_of(unsigned bucket) const noexcept {
+    Bits begin = low, end = high;
+    while (begin < end) {
+      const auto middle = static_cast<Bits>(begin + (end - begin) / 2);
+      if ((*this)(middle) < bucket) {
+        begin = static_cast<Bits>(middle + 1);
+      } else {
+        end = middle;
+      }
+    }
+    return begin;
   }
 };
 

@@ -51,7 +51,7 @@ void take_sample(std::size_t count, std::size_t most, const KeyAt& key_at, Bits*
   }
 }
 
-enum class SplitKind { kSlices, kScaled, kClamped, kThreeWay, kDoubling };
+enum class SplitKind { kSlices, kScaled, kClamped, kThreeWay, kDoubling, kLinear };
 
 template <typename Bits>
 struct Split {
@@ -61,6 +61,7 @@ struct Split {
   ClampedDigit<Bits> clamped;
   ThreeWayDigit<Bits> three_way;
   DoublingDigit<Bits> doubling;
+  LinearDigit<Bits, true> linear;
   unsigned buckets = 0;
   bool repeats = false;  // some keys are much more frequent than others
 };
@@ -79,6 +80,8 @@ void with_digit(const Split<Bits>& split, Body body) {
       return body(split.three_way);
     case SplitKind::kDoubling:
       return body(split.doubling);
+    case SplitKind::kLinear:
+      return body(split.linear);
   }
 }
 
@@ -91,13 +94,25 @@ KeyRange<Bits> range_of(const Split<Bits>& split, unsigned bucket,
   return range;
 }
 
+// The most keys of a sorted sample that lie in one bucket.
+template <typename Bits, typename Digit>
+std::size_t fullest_bucket(const Bits* sample, std::size_t size, const Digit& digit) noexcept {
+  std::size_t fullest = 0, run = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    run = i != 0 && digit(sample[i]) == digit(sample[i - 1]) ? run + 1 : 1;
+    fullest = std::max(fullest, run);
+  }
+  return fullest;
+}
+
 // Whether the range of a bucket is about as narrow as that of the keys which it will hold, so that
 // these need not be looked at. Buckets at the ends of a clamped split reach to the ends of the
 // parent.
 template <typename Bits>
 bool is_tight(const Split<Bits>& split, unsigned bucket) noexcept {
   return split.kind == SplitKind::kSlices || split.kind == SplitKind::kScaled ||
-         (split.kind == SplitKind::kClamped && bucket != 0 && bucket + 1 != split.buckets);
+         ((split.kind == SplitKind::kClamped || split.kind == SplitKind::kLinear) && bucket != 0 &&
+          bucket + 1 != split.buckets);
 }
 
 // All keys of the range in at most `most` equal slices: right for uniform keys.
@@ -118,10 +133,11 @@ Split<Bits> even_split(const KeyRange<Bits>& range, unsigned most) noexcept {
 // Sorts the sample and chooses: one key that is a quarter of the sample goes into a bucket of its
 // own; otherwise the part of the range in which the sample lies is cut into equal slices, or into
 // slices that double in width if that spreads the sample better. Which keys lie outside the sample
-// does not matter for correctness, only for balance. At most `most` >= 3 buckets.
+// does not matter for correctness, only for balance. At most `most` >= 3 buckets. `floats`: keys
+// are encoded floating-point numbers of all their bits, which may be cut by their values.
 template <typename Bits>
 Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>& range,
-                            unsigned most) noexcept {
+                            unsigned most, bool floats = false) noexcept {
   std::sort(sample, sample + size);
   std::size_t most_equal = 0, equal = 0;
   Split<Bits> split;
@@ -147,21 +163,19 @@ Split<Bits> split_by_sample(Bits* sample, std::size_t size, const KeyRange<Bits>
   const int bits = std::bit_width(most) - 1;
   split.clamped = ClampedDigit<Bits>::of(seen, std::bit_width(most - 1));
   if (split.clamped.buckets() > most) split.clamped = ClampedDigit<Bits>::of(seen, bits);
-  std::size_t fullest = 0, run = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    run = i != 0 && split.clamped(sample[i]) == split.clamped(sample[i - 1]) ? run + 1 : 1;
-    fullest = std::max(fullest, run);
+  const std::size_t fullest = fullest_bucket(sample, size, split.clamped);
+  if (floats && LinearDigit<Bits, true>::suits(seen)) {
+    split.linear = LinearDigit<Bits, true>::of(seen, most);
+    if (split.linear.factor > 0 && 2 * fullest_bucket(sample, size, split.linear) < fullest) {
+      split.kind = SplitKind::kLinear;
+      split.buckets = split.linear.buckets();
+      return split;
+    }
   }
   const std::size_t even = (size >> bits) + 1;
   if (fullest > 8 * even) {
     split.doubling = DoublingDigit<Bits>::of(sample, size, most);
-    std::size_t fullest_doubling = 0;
-    run = 0;
-    for (std::size_t i = 0; i < size; ++i) {
-      run = i != 0 && split.doubling(sample[i]) == split.doubling(sample[i - 1]) ? run + 1 : 1;
-      fullest_doubling = std::max(fullest_doubling, run);
-    }
-    if (2 * fullest_doubling < fullest) {
+    if (2 * fullest_bucket(sample, size, split.doubling) < fullest) {
       split.kind = SplitKind::kDoubling;
       split.buckets = split.doubling.buckets();
       return split;
@@ -210,7 +224,7 @@ class LevelSplitter {
                          Take take) noexcept {
     SplitLevel<Bits> level;
     const std::size_t size = take(sample_.get(), kSample);
-    level.split = split_by_sample(sample_.get(), size, range, 1u << bits_of(count));
+    level.split = split_by_sample(sample_.get(), size, range, 1u << bits_of(count), rules_.floats);
     if constexpr (kBareKeys<KeyOf>) {
       constexpr std::size_t kMaxForHot = std::size_t{1} << 23;
       if (!level.split.repeats || output_.counting() || count < 16 * HotKeys<Bits>::kSample ||
@@ -227,8 +241,9 @@ class LevelSplitter {
       const std::size_t few = std::min(others, kSample);
       for (std::size_t i = 0; i < few; ++i) sample_[i] = sample[i * others / few];
       const int fewer = std::max(bits_of(count / looked * others), 2);
-      level.split = few == 0 ? even_split(range, 1u << fewer)
-                             : split_by_sample(sample_.get(), few, range, 1u << fewer);
+      level.split = few == 0
+                        ? even_split(range, 1u << fewer)
+                        : split_by_sample(sample_.get(), few, range, 1u << fewer, rules_.floats);
       level.split.repeats = true;
     }
     return level;
