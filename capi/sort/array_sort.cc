@@ -2,6 +2,7 @@
 // numbers whose type is told when the program runs.
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include "vortex/array_calls.h"
 #include "vortex/c.h"
 #include "vortex/detail/array/sized_records.h"
+#include "vortex/detail/record/sort_key.h"
 #include "vortex/error.h"
 #include "vortex/sort.h"
 
@@ -48,6 +50,84 @@ void sort_ties(std::span<Pair64> places, const std::byte* records, const RecordF
     if (end - begin > 1) std::sort(begin, end, before);
     begin = end;
   }
+}
+
+// Records of a size that has code of its own are moved with their keys, and those whose leading
+// bits are equal once more: a record of 16 bytes is so sorted in a tenth of the time that one visit
+// to each, in the order of their places, takes.
+class CarriedRecords {
+ public:
+  static bool suits(const RecordFormat& format) noexcept {
+    return std::find(detail::kCompiledSizes.begin(), detail::kCompiledSizes.end(),
+                     format.record_bytes()) != detail::kCompiledSizes.end();
+  }
+
+  // Takes all the memory for ties.
+  CarriedRecords(void* records, std::size_t count, const RecordFormat& format)
+      : records_(static_cast<std::byte*>(records)), count_(count), format_(format) {
+    if (format.leading_bits_decide()) return;
+    places_.reset(new Pair64[count]);
+    held_.reset(new std::byte[format.record_bytes()]);
+  }
+
+  // `number`: the only key, where it is a number of this machine.
+  void sort(const vtx_key* number, bool descending, unsigned threads) {
+    detail::SortKey key;
+    if (number != nullptr) {
+      const KeyKind kind = number->kind == VTX_KEY_UNSIGNED ? KeyKind::kUnsigned
+                           : number->kind == VTX_KEY_SIGNED ? KeyKind::kSigned
+                                                            : KeyKind::kFloat;
+      key.code = {kind, (number->descending != 0) != descending};
+      key.place = {static_cast<int>(number->offset), static_cast<int>(number->length)};
+    } else {
+      key.function = this;
+      key.bits_of = [](const void* self, const void* record) noexcept {
+        return static_cast<const CarriedRecords*>(self)->bits(record);
+      };
+      key.take_bits = [](const void* self, const void* records, std::size_t count,
+                         std::uint64_t* to) noexcept {
+        const auto& sort = *static_cast<const CarriedRecords*>(self);
+        const auto* record = static_cast<const std::byte*>(records);
+        for (std::size_t i = 0; i < count; ++i, record += sort.format_.record_bytes())
+          to[i] = sort.bits(record);
+      };
+    }
+    detail::sort_records(records_, count_, format_.record_bytes(), key, threads);
+    if (places_) sort_ties();
+  }
+
+ private:
+  std::uint64_t bits(const void* record) const noexcept {
+    return format_.leading_bits(static_cast<const std::byte*>(record));
+  }
+  std::byte* at(std::size_t i) const noexcept { return records_ + i * format_.record_bytes(); }
+
+  void sort_ties() noexcept {
+    for (std::size_t begin = 0, end; begin < count_; begin = end) {
+      const std::uint64_t same = bits(at(begin));
+      for (end = begin; end < count_ && bits(at(end)) == same; ++end)
+        places_[end - begin] = {same, end - begin};
+      if (end - begin == 1) continue;
+      capi::sort_ties({places_.get(), end - begin}, at(begin), format_);
+      detail::move_to_places(at(begin), format_.record_bytes(), places_.get(), end - begin,
+                             held_.get());
+    }
+  }
+
+  std::byte* const records_;
+  const std::size_t count_;
+  const RecordFormat& format_;
+  std::unique_ptr<Pair64[]> places_;
+  std::unique_ptr<std::byte[]> held_;
+};
+
+// The only key of records, where it is a number as this machine has them.
+const vtx_key* only_number(const vtx_record_format* format) noexcept {
+  if (format->key_count != 1) return nullptr;
+  const vtx_key& key = format->keys[0];
+  const bool here = (key.big_endian != 0) == (std::endian::native == std::endian::big);
+  const bool word = key.length == 4 || key.length == 8;
+  return key.kind != VTX_KEY_BYTES && here && word ? &key : nullptr;
 }
 
 template <typename T>
@@ -185,7 +265,13 @@ int vtx_sort_records(void* records, size_t count, const vtx_record_format* forma
     const auto wanted = options_of<vortex::SortOptions>(options);
     vortex::RecordFormat by = record_format_of(format);
     expect_array(records, count, by.record_bytes(), "the records to sort");
-    if (wanted.order == vortex::Order::kDescending) by = by.reversed();
+    const bool descending = wanted.order == vortex::Order::kDescending;
+    if (descending) by = by.reversed();
+    if (vortex::capi::CarriedRecords::suits(by)) {
+      vortex::capi::CarriedRecords(records, count, by)
+          .sort(vortex::capi::only_number(format), descending, wanted.threads);
+      return;
+    }
     const auto* const bytes = static_cast<const std::byte*>(records);
     // Places whose leading bits are equal are sorted by the keys, where the bits do not decide.
     vortex::detail::sort_by_places(

@@ -3,8 +3,10 @@
 
 #include "tests/capi/check.h"
 
-// Keys lie unaligned, in both byte orders, in the middle of the record.
+// Keys lie unaligned, in both byte orders, in the middle of the record. Some sizes have code of
+// their own.
 enum { kCount = 5000, kRecord = 27 };
+static const size_t kSizes[] = {kRecord, 28, 100};
 
 static size_t record_bytes;
 static int (*order)(const unsigned char* a, const unsigned char* b);
@@ -28,6 +30,14 @@ static int by_numbers(const unsigned char* a, const unsigned char* b) {
   memcpy(&f, a + 19, 8);
   memcpy(&g, b + 19, 8);
   return (f > g) - (f < g);
+}
+
+// By one number of this machine, descending.
+static int by_number(const unsigned char* a, const unsigned char* b) {
+  int32_t p, q;
+  memcpy(&p, a + 8, 4);
+  memcpy(&q, b + 8, 4);
+  return (p < q) - (p > q);
 }
 
 static int whole(const unsigned char* a, const unsigned char* b) {
@@ -59,11 +69,12 @@ static void compare(const vtx_record_format* format, size_t count,
   for (size_t i = 0; i < count; ++i) {
     unsigned char* const record = sorted + i * record_bytes;
     for (size_t j = 0; j < record_bytes; ++j) record[j] = (unsigned char)(random_bits() % 3);
-    if (record_bytes == kRecord) {
+    if (record_bytes >= kRecord && record_bytes <= 100) {
       const double number = (double)(random_bits() % 5) - 2.5;
       memcpy(record + 19, &number, 8);
       if (random_bits() % 2 == 0) record[10] = 0xff;  // a negative number
     }
+    if (record_bytes == 16 && random_bits() % 2 == 0) record[11] = 0xff;
   }
   memcpy(expected, sorted, count * record_bytes);
   CHECK(vtx_sort_records(sorted, count, format, options) == 0);
@@ -85,21 +96,29 @@ int main(void) {
       {.offset = 3, .length = 4, .kind = VTX_KEY_UNSIGNED, .big_endian = 1, .descending = 1},
       {.offset = 9, .length = 2, .kind = VTX_KEY_SIGNED},
       {.offset = 19, .length = 8, .kind = VTX_KEY_FLOAT}};
-  const vtx_record_format by_string = {kRecord, bytes, 1};
-  const vtx_record_format by_three = {kRecord, numbers, 3};
+  const vtx_key number[] = {{.offset = 8, .length = 4, .kind = VTX_KEY_SIGNED, .descending = 1}};
+  const vtx_record_format of_16 = {16, number, 1};
+  const vtx_record_format of_12 = {.record_bytes = 12};
   const vtx_record_format of_one_byte = {.record_bytes = 1};
   const vtx_record_format large = {.record_bytes = 1000};
   const vtx_sort_options descending = {.descending = 1, .threads = 1};
   const size_t counts[] = {0, 1, 2, 77, kCount};
   for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
-    order = by_bytes;
-    compare(&by_string, counts[i], NULL);
-    order = by_bytes_descending;
-    compare(&by_string, counts[i], &descending);
-    order = by_numbers;
-    compare(&by_three, counts[i], NULL);
+    for (size_t k = 0; k < sizeof kSizes / sizeof *kSizes; ++k) {
+      const vtx_record_format by_string = {kSizes[k], bytes, 1};
+      const vtx_record_format by_three = {kSizes[k], numbers, 3};
+      order = by_bytes;
+      compare(&by_string, counts[i], NULL);
+      order = by_bytes_descending;
+      compare(&by_string, counts[i], &descending);
+      order = by_numbers;
+      compare(&by_three, counts[i], NULL);
+    }
+    order = by_number;
+    compare(&of_16, counts[i], NULL);
     order = whole;
     compare(&of_one_byte, counts[i], NULL);
+    compare(&of_12, counts[i], NULL);
     compare(&large, counts[i] / 10, NULL);
   }
 
