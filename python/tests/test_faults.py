@@ -145,7 +145,7 @@ def _sum(part):
     return int(part.sum())
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
+@pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_multiprocessing(numbers, method):
     path, a = numbers
     f = vortex.open(path, np.int64)

@@ -347,7 +347,7 @@ def test_progress_may_end_a_sort(rng, tmp_path):
     for name, more in (("raw", {"dtype": "i8"}), ("a.npy", {}), ("text", {"record": "lines"})):
         a = rng.integers(0, 1 << 60, 4 * MIB)
         if name == "text":
-            (tmp_path / name).write_bytes(b"\n".join(b"%d" % n for n in a[:MIB]))
+            (tmp_path / name).write_bytes(b"\n".join(b"%d" % n for n in a[: MIB // 8]))
         else:
             (np.save if name == "a.npy" else lambda path, x: x.tofile(path))(tmp_path / name, a)
         seen = []
@@ -386,7 +386,7 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize(("phase", "kind"), [("writing", "raw"), ("reading", "text")])
 def test_ctrl_c_ends_a_sort(rng, tmp_path, phase, kind):
-    a = rng.integers(0, 1 << 60, 4 * MIB if kind == "raw" else MIB)
+    a = rng.integers(0, 1 << 60, 3 * MIB if kind == "raw" else MIB // 8)
     (tmp_path / "in").write_bytes(a.tobytes() if kind == "raw" else b"\n".join(b"%d" % n for n in a))
     said = subprocess.run([sys.executable, "-c", INTERRUPTED, tmp_path / "in", tmp_path / "out", phase, kind],
                           stdout=subprocess.PIPE, text=True, check=True).stdout.split()  # fmt: skip
