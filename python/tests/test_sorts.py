@@ -442,3 +442,20 @@ def test_memory_limit_holds(rng, tmp_path, name, peak_of):
     assert 16 * 1024 < kib <= 33 * 1024
     if name == "a.npy":
         assert (np.load(tmp_path / "out.npy") == np.sort(a)).all()
+
+
+BESIDE = """
+what = sys.argv[1]
+if what == "partition":
+    vortex.partition(sys.argv[2], [f"{sys.argv[2]}.{at}" for at in range(3)], [1 << 58, 1 << 59], dtype="i8", memory=32 << 20)
+else:
+    assert vortex.check(sys.argv[2], dtype="i8", memory=32 << 20) is None
+"""
+
+
+@pytest.mark.parametrize("what", ["partition", "check"])
+def test_memory_limit_holds_beside_sorts(rng, tmp_path, what, peak_of):
+    a = rng.integers(0, 1 << 60, 8 * MIB)
+    (a if what == "partition" else np.sort(a)).tofile(tmp_path / "in")
+    kib, _ = peak_of(BESIDE, what, tmp_path / "in")
+    assert kib <= 33 * 1024
