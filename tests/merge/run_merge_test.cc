@@ -27,6 +27,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/policy_name.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -561,7 +562,7 @@ TEST(RunWriter, ARunGoesOnElsewhereWhenAFileSystemFillsUp) {
         RunMergeOptions merge;
         merge.read_buffers = buffers;
         merge_runs(order, store, std::move(runs), out, merge);
-        EXPECT_TRUE(out.list.bytes == records);
+        EXPECT_TRUE(same_bytes(out.list.bytes, records));
       } catch (const Error& error) {
         EXPECT_TRUE(both) << error.what();
         EXPECT_EQ(error.code().value(), ENOSPC) << error.what();

@@ -12,6 +12,7 @@
 #include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 
 namespace vortex { namespace {
 
@@ -61,7 +62,8 @@ std::vector<bool> expect_sorted(const Buckets& buckets, unsigned threads,
       std::ranges::fill(scratch, std::byte{0xa5});
       buckets.order.sort_bucket(buckets.records(i), buckets.count(i), scratch, out);
     }
-    EXPECT_TRUE(out.list.bytes == stably_sorted(buckets.order, buckets.lists[i]).bytes)
+    EXPECT_TRUE(
+        test::same_bytes(out.list.bytes, stably_sorted(buckets.order, buckets.lists[i]).bytes))
         << "bucket " << i;
     sorters.done_with_it();
   }

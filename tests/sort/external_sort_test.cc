@@ -26,6 +26,7 @@
 #include "tests/support/loop_device.h"
 #include "tests/support/policy_name.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/small_sorts.h"
@@ -210,7 +211,7 @@ TEST(ExternalSortOfAType, ByItsComparator) {
     const SortReport report = external_sort<Pair>(options, less);
     EXPECT_EQ(report.plan.pool_blocks, plan.pool_blocks);
     std::stable_sort(pairs.begin(), pairs.end(), less);
-    EXPECT_TRUE(read_file(files.output()) == bytes_of(pairs));
+    EXPECT_TRUE(same_bytes(read_file(files.output()), bytes_of(pairs)));
   }
 }
 
@@ -608,7 +609,7 @@ TEST(ExternalSortFolders, GetSharesByTheirSpeeds) {
     EXPECT_NEAR(static_cast<double>(report.folder_bytes[0]),
                 3.0 * static_cast<double>(report.folder_bytes[1]),
                 0.4 * static_cast<double>(report.folder_bytes[1]));
-    EXPECT_TRUE(read_file(sort.files.output()) == FixedRecords::sorted(sort.input));
+    EXPECT_TRUE(same_bytes(read_file(sort.files.output()), FixedRecords::sorted(sort.input)));
     unlink(sort.files.output().c_str());
   }
 }
@@ -721,7 +722,7 @@ TEST_F(ExternalSortDevice, IsReadAndWritten) {
     sort.options.resources.memory_bytes = memory_bytes;
     sort.options.output = to->path();
     EXPECT_EQ(sort.run().runs > 0, memory_bytes < sort.list.bytes.size());
-    EXPECT_TRUE(read_file(from->path()) == sort.list.bytes);
+    EXPECT_TRUE(same_bytes(read_file(from->path()), sort.list.bytes));
     sort.options.output = from->path();
     EXPECT_TRUE(fails([&] { external_sort(sort.options); }, EINVAL))
         << "it would overwrite its input";
@@ -737,7 +738,7 @@ TEST_F(ExternalSortDevice, ThatIsTooSmallIsRefusedAtOnce) {
       sort.options.resources.memory_bytes = memory_bytes;
       EXPECT_TRUE(fails([&] { external_sort(sort.options); }, ENOSPC,
                         {"takes 2 MiB, and the device", "holds 1 MiB"}));
-      EXPECT_TRUE(read_file(to->path()) == before);
+      EXPECT_TRUE(same_bytes(read_file(to->path()), before));
     }
   }
 }

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
 #include "tests/array/nested_outliers.h"
 #include "tests/support/same_bytes.h"
@@ -112,16 +112,59 @@ inline std::shared_ptr<const RecordOrder> borrowed(const RecordOrder& order) {
   return {std::shared_ptr<void>(), &order};
 }
 
+// Eight bytes, or fewer, of the key that decides first, as a number with their order: found without
+// the library, and once for each record.
+class LeadingNumber {
+ public:
+  explicit LeadingNumber(const RecordFormat& format)
+      : key_(format.keys().empty() ? RecordKey{0, format.record_bytes(), {}, false}
+                                   : format.keys().front()),
+        alone_(format.keys().size() <= 1 && key_.length <= 8) {}
+
+  bool decides_alone() const { return alone_; }
+  std::uint64_t operator()(const std::byte* record) const {
+    constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+    const KeyKind kind = key_.type.kind;
+    const bool backwards =
+        kind != KeyKind::kBytes && key_.type.byte_order == ByteOrder::kLittleEndian;
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < std::min<std::size_t>(key_.length, 8); ++i) {
+      const std::size_t at = backwards ? key_.length - 1 - i : i;
+      number |= std::to_integer<std::uint64_t>(record[key_.offset + at]) << (56 - 8 * i);
+    }
+    if (kind == KeyKind::kSigned || kind == KeyKind::kFloat) {
+      number = kind == KeyKind::kFloat && (number & kSign) != 0 ? ~number : number ^ kSign;
+    }
+    return key_.descending ? ~number : number;
+  }
+
+ private:
+  const RecordKey key_;
+  const bool alone_;
+};
+
 inline RecordList stably_sorted(const RecordOrder& order, const RecordList& list) {
-  std::vector<std::size_t> indices(list.count());
-  std::iota(indices.begin(), indices.end(), std::size_t{0});
-  std::stable_sort(indices.begin(), indices.end(), [&](std::size_t a, std::size_t b) {
-    return order.less(list.at(a), list.at(b));
+  struct Place {
+    std::uint64_t number;
+    const std::byte* record;
+  };
+  std::vector<Place> places(list.count());
+  const auto* const by_format = dynamic_cast<const FormatOrder*>(&order);
+  const LeadingNumber number_of(by_format != nullptr ? by_format->format() : RecordFormat(1));
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    places[i] = {by_format != nullptr ? number_of(list.at(i)) : 0, list.at(i)};
+  }
+  const bool alone = by_format != nullptr && number_of.decides_alone();
+  std::stable_sort(places.begin(), places.end(), [&](const Place& a, const Place& b) {
+    return a.number != b.number ? a.number < b.number : !alone && order.less(a.record, b.record);
   });
-  RecordCollector sorted(list.record_bytes);
-  sorted.list.bytes.reserve(list.bytes.size());
-  for (const std::size_t index : indices) sorted.append(list.at(index));
-  return sorted.list;
+  RecordList sorted{list.record_bytes, std::vector<std::byte>(list.bytes.size())};
+  std::byte* to = sorted.bytes.data();
+  for (const Place& place : places) {
+    std::memcpy(to, place.record, list.record_bytes);
+    to += list.record_bytes;
+  }
+  return sorted;
 }
 
 // A list of only the first of each sequence of records with equal keys in `sorted`.

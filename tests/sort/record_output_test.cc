@@ -12,6 +12,7 @@
 #include "tests/sort/record_lists.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 
 namespace vortex::test { namespace {
 
@@ -69,7 +70,7 @@ TEST(RecordOutput, OnlyTheFirstOfEqualRecordsIsPassedOn) {
       FirstOfEqual first(order, collector);
       append_records(first, list.bytes.data(), list.count(), record_bytes);
       const RecordList expected = firsts_of_equal(order, list);
-      ASSERT_TRUE(collector.list.bytes == expected.bytes);
+      ASSERT_TRUE(same_bytes(collector.list.bytes, expected.bytes));
       ASSERT_EQ(first.records(), expected.count());
     }
   }
@@ -106,7 +107,7 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
           std::vector<std::byte> scratch(random() % 2 == 0 ? least : (std::size_t{1} << 20));
           RecordCollector out(record_bytes);
           order.sort_bucket(reinterpret_cast<std::byte*>(words.data()), list.count(), scratch, out);
-          ASSERT_TRUE(out.list.bytes == stably_sorted(order, list).bytes);
+          ASSERT_TRUE(same_bytes(out.list.bytes, stably_sorted(order, list).bytes));
         }
       }
     }
