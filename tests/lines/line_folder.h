@@ -46,10 +46,12 @@ class LineFolder : public ::testing::Test {
     const SortReport report = sort_lines(options);
     const std::string wanted = header + framed(expected, options.framing);
     const std::string found = file_text(options.output);
-    const auto differs =
-        std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end()).first;
-    EXPECT_TRUE(found == wanted) << "at " << differs - found.begin() << " of " << found.size()
-                                 << ", wanted are " << wanted.size();
+    if (found != wanted) {
+      const auto differs =
+          std::mismatch(found.begin(), found.end(), wanted.begin(), wanted.end()).first;
+      ADD_FAILURE() << "differs at " << differs - found.begin() << " of " << found.size()
+                    << ", wanted are " << wanted.size();
+    }
     EXPECT_EQ(report.records_out, expected.size());
     EXPECT_EQ(report.output_bytes, wanted.size());
     return report;
