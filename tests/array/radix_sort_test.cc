@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -194,11 +195,14 @@ template <typename Kind>
 constexpr auto kKeyOf = [](const typename Kind::Record& record) { return Kind::key(record); };
 
 // Puts records with equal keys, which may have come in any order, into one that depends on nothing.
+// By code that is compiled once for all records.
 template <typename Record>
 void order_equal_keys(std::vector<Record>& records) {
-  std::sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
-    return std::memcmp(&a, &b, sizeof(Record)) < 0;
-  });
+  std::size_t record_bytes = sizeof(Record);
+  const auto compare = [](const void* a, const void* b, void* bytes) {
+    return std::memcmp(a, b, *static_cast<const std::size_t*>(bytes));
+  };
+  qsort_r(records.data(), records.size(), record_bytes, compare, &record_bytes);
 }
 
 template <typename Kind>
