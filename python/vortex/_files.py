@@ -47,8 +47,8 @@ class StreamError(OSError):
     """A touch of an array of a file that could not be served: the file was cut, the disk fails or is full.
 
     Raised in the thread that touched, right after the call that did, whose result has zeros in place
-    of what could not be read, and whose changes there are lost. Later touches of it fail as well. Has
-    errno, strerror and filename.
+    of what could not be read, and whose changes there are lost. Another thread that reads the same place
+    before the exception finds the zeros, too. Later touches fail as well. Has errno, strerror and filename.
     """
 
     def __new__(cls, *args: Any) -> Any:
