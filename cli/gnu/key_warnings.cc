@@ -23,8 +23,16 @@ std::string collation_name() {
   return "C";
 }
 
+// nl_langinfo_l(3), which in static programs looks at the locale that the thread uses.
+const char* locale_item(::nl_item which, ::locale_t locale) noexcept {
+  const ::locale_t before = uselocale(locale);
+  const char* const item = nl_langinfo_l(which, locale);
+  uselocale(before);
+  return item;
+}
+
 std::string quoted(std::string_view text, ::locale_t locale) {
-  const bool unicode = std::strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+  const bool unicode = std::strcmp(locale_item(CODESET, locale), "UTF-8") == 0;
   return fmt::format("{}{}{}", unicode ? "\u2018" : "'", text, unicode ? "\u2019" : "'");
 }
 
@@ -130,8 +138,8 @@ void Warnings::look_at(const LineKey& key, std::size_t number) {
 // A separator of fields may be a part of numbers that reach over several of them.
 void Warnings::look_at_number_locale() {
   // Separators of several bytes count as none, as in GNU sort.
-  const std::string_view separator = nl_langinfo_l(THOUSEP, locale_);
-  const std::string_view radix = nl_langinfo_l(RADIXCHAR, locale_);
+  const std::string_view separator = locale_item(THOUSEP, locale_);
+  const std::string_view radix = locale_item(RADIXCHAR, locale_);
   const bool groups = separator.size() == 1;
   const char thousands = groups ? separator.front() : '\0';
   const char point = radix.size() == 1 ? radix.front() : '.';

@@ -1,6 +1,5 @@
 #include "lines/fields/collation.h"
 
-#include <langinfo.h>
 #include <string.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 
 template <typename T>
 const T* item(::locale_t locale, ::nl_item which) noexcept {
-  return reinterpret_cast<const T*>(nl_langinfo_l(which, locale));
+  return reinterpret_cast<const T*>(locale_item(which, locale));
 }
 
 std::int32_t load(const unsigned char* from) noexcept {
@@ -56,10 +55,17 @@ std::vector<std::string_view> all_pieces() {
 
 }  // namespace
 
+const char* locale_item(::nl_item which, ::locale_t locale) noexcept {
+  const ::locale_t before = uselocale(locale);
+  const char* const item = nl_langinfo_l(which, locale);
+  uselocale(before);
+  return item;
+}
+
 std::size_t collation_rules(::locale_t locale) noexcept {
   // The number lies where a pointer does for other items.
   return static_cast<std::uint32_t>(
-      reinterpret_cast<std::uintptr_t>(nl_langinfo_l(_NL_COLLATE_NRULES, locale)));
+      reinterpret_cast<std::uintptr_t>(locale_item(_NL_COLLATE_NRULES, locale)));
 }
 
 CollationTables::CollationTables(::locale_t locale)

@@ -1,6 +1,7 @@
 // The order of strings in a locale, as bytes that strcoll() would compare.
 #pragma once
 
+#include <langinfo.h>
 #include <locale.h>
 
 #include <array>
@@ -84,6 +85,9 @@ class CollationTables {
   const std::int32_t* ranges_;    // elements of consecutive characters
   const unsigned char* weights_;  // for each rule the length, and as many bytes
 };
+
+// nl_langinfo_l(3), which in static programs looks at the locale that the thread uses.
+const char* locale_item(::nl_item which, ::locale_t locale) noexcept;
 
 // How many rules the locale has for the order of strings; where it has none, strcoll() is strcmp().
 std::size_t collation_rules(::locale_t locale) noexcept;

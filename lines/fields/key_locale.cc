@@ -1,7 +1,6 @@
 #include "lines/fields/key_locale.h"
 
 #include <ctype.h>
-#include <langinfo.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -18,7 +17,7 @@ KeyLocale::KeyLocale(const std::string& name)
   read_characters();
   read_numbers();
   collates_bytes_ = collation_rules(locale_) == 0;
-  const std::string_view order = nl_langinfo_l(_NL_LOCALE_NAME(LC_COLLATE), locale_);
+  const std::string_view order = locale_item(_NL_LOCALE_NAME(LC_COLLATE), locale_);
   is_c_ = order == "C" || order == "POSIX";
   read_months();
 }
@@ -37,16 +36,16 @@ void KeyLocale::read_characters() noexcept {
 
 // A separator of several bytes counts as none, as in GNU sort.
 void KeyLocale::read_numbers() noexcept {
-  const std::string_view point = nl_langinfo_l(RADIXCHAR, locale_);
+  const std::string_view point = locale_item(RADIXCHAR, locale_);
   if (point.size() == 1) decimal_point_ = point.front();
-  const std::string_view thousands = nl_langinfo_l(THOUSEP, locale_);
+  const std::string_view thousands = locale_item(THOUSEP, locale_);
   if (thousands.size() == 1) thousands_separator_ = static_cast<unsigned char>(thousands.front());
 }
 
 void KeyLocale::read_months() {
   for (int i = 0; i < 12; ++i) {
     Month month{.name = {}, .number = static_cast<unsigned char>(i + 1)};
-    for (const char* c = nl_langinfo_l(ABMON_1 + i, locale_); *c != '\0'; ++c) {
+    for (const char* c = locale_item(ABMON_1 + i, locale_); *c != '\0'; ++c) {
       if (isblank_l(static_cast<unsigned char>(*c), locale_) == 0) month.name += to_upper(*c);
     }
     months_.push_back(std::move(month));
