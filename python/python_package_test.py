@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Runs the tests of the Python package, with the package installed from a wheel.
 
-  python_package_test.py ROOT BUILD MISSING [--tables]
+  python_package_test.py ROOT BUILD MISSING [--tables | --bench ARGUMENT...]
 
 BUILD/python/environment is the virtual environment; MISSING says why there is none, and is empty
 otherwise. The wheel has what `pip wheel` puts into it, and is packed here from the module that BUILD
 has already, which saves compiling the library a second time. With --tables the tests are those that want
-PyArrow, Polars and DuckDB, in an environment of their own.
+PyArrow, Polars and DuckDB, in an environment of their own, and with --bench these are measured there.
 """
 
 import base64
@@ -59,38 +59,49 @@ def pack_wheel(root, build, python, folder):
     return wheel
 
 
-def main():
-    root, build, missing = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sys.argv[3]
-    if missing:
-        print(f"{missing}; then `meson setup --reconfigure {build}` tries again")
+def environment_with_peers(root, build):
+    """The environment that has PyArrow, Polars and DuckDB, which is made when somebody wants it."""
+    environment = build / "python/tables-environment"
+    made = subprocess.run([sys.executable, root / "python/environment.py", environment,
+                           root / "python/requirements_tables.txt"], stderr=subprocess.PIPE, text=True, check=False)
+    if made.returncode != 0:
+        print(made.stderr.strip())
         sys.exit(77)
-    check_installed_files(root)
-    tables = "--tables" in sys.argv[4:]
-    if tables:
-        work, environment = build / "python/tables-tests", build / "python/tables-environment"
-        made = subprocess.run([sys.executable, root / "python/environment.py", environment,
-                               root / "python/requirements_tables.txt"], stderr=subprocess.PIPE, text=True, check=False)
-        if made.returncode != 0:
-            print(made.stderr.strip())
-            sys.exit(77)
-    else:
-        work, environment = build / "python/tests", build / "python/environment"
+    return environment
+
+
+def install(root, build, environment, work):
+    """Packs the wheel, puts it into the environment, and returns its interpreter."""
     python = environment / "bin/python"
     shutil.rmtree(work, ignore_errors=True)
     wheel = pack_wheel(root, build, python, work / "wheel")
     subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index",
                     "--no-deps", "--force-reinstall", wheel], check=True)
+    return python
+
+
+def main():
+    root, build, missing, *options = [*map(pathlib.Path, sys.argv[1:3]), *sys.argv[3:]]
+    if missing:
+        print(f"{missing}; then `meson setup --reconfigure {build}` tries again")
+        sys.exit(77)
+    check_installed_files(root)
+    with_peers = bool(options)
+    work = build / ("python/tables-tests" if with_peers else "python/tests")
+    python = install(root, build, environment_with_peers(root, build) if with_peers else build / "python/environment", work)
+    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    variables.pop("PYTHONPATH", None)
+    if options[:1] == ["--bench"]:
+        os.execve(python, [python, root / "python/bench/bench.py", *options[1:]], variables)
     # Tests lie elsewhere than the package's folder, so that they import what is installed.
     shutil.copytree(root / "python/tests", work, dirs_exist_ok=True)
     shutil.copy(root / "docs/python.md", work)
-    variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
-    variables.pop("PYTHONPATH", None)
     if sanitizer := variables.get("VORTEX_SANITIZER"):
         # The interpreter is built without it, and leaks on purpose; faults are those of the tests.
         variables |= {"LD_PRELOAD": sanitizer, "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0:handle_sigbus=0",
                       "PYTHONMALLOC": "malloc"}
     wanted = [work]
-    if tables:
+    if with_peers:
         wanted = ["-n", "2", f"{work}/test_sorts.py::test_progress_by_the_real_tqdm",
                   *(work / f"test_{name}.py" for name in ("tables", "docs", "inputs", "faults"))]
     done = subprocess.run([python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *wanted],
