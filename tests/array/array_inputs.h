@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -45,6 +46,12 @@ T from_low_bits(std::uint64_t word) {
   return value;
 }
 
+// A rank up to `count` from 64 random bits. The density of rank r falls as 1/r, by octaves.
+inline std::uint64_t zipf_rank(std::uint64_t word, std::size_t count) {
+  const std::uint64_t octave = std::uint64_t{1} << (word >> 48) % std::bit_width(count + 1);
+  return std::min<std::uint64_t>(octave | (word & (octave - 1)), count);
+}
+
 template <typename T, typename Random>
 T number_of(Shape shape, std::size_t i, std::size_t count, Random& random) {
   const std::uint64_t word = random();
@@ -66,12 +73,8 @@ T number_of(Shape shape, std::size_t i, std::size_t count, Random& random) {
         return kValues[word % 7];
       }
       return plain(word % 7 * 0x2492492492492492);
-    case Shape::kZipf: {
-      const double uniform = static_cast<double>(word >> 11) * 0x1p-53;
-      const auto rank =
-          static_cast<std::uint64_t>(std::exp(uniform * std::log(static_cast<double>(count + 1))));
-      return from_low_bits<T>(rank * 0x9e3779b97f4a7c15);
-    }
+    case Shape::kZipf:
+      return from_low_bits<T>(zipf_rank(word, count) * 0x9e3779b97f4a7c15);
     case Shape::kSorted:
       return plain(i);
     case Shape::kReversed:

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -58,12 +57,9 @@ std::uint64_t make_key(Keys keys, std::size_t i, std::size_t count, std::mt19937
     case Keys::kFewDistinct:
       return word % 7 * 0x1111111111111111;
     case Keys::kZipf:
-    case Keys::kZipfRanks: {
-      const double uniform = static_cast<double>(word >> 11) * 0x1p-53;
-      const auto rank =
-          static_cast<std::uint64_t>(std::exp(uniform * std::log(static_cast<double>(count + 1))));
-      return keys == Keys::kZipf ? rank * 0x9e3779b97f4a7c15 : rank;
-    }
+      return test::zipf_rank(word, count) * 0x9e3779b97f4a7c15;
+    case Keys::kZipfRanks:
+      return test::zipf_rank(word, count);
     case Keys::kSorted:
       return i * 3;
     case Keys::kReversed:
