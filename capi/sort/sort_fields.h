@@ -35,10 +35,11 @@ FIELDS_OF(vtx_key, KeyType, 3, 1, SAME(kind),
           Flag{&C::big_endian, &Cpp::byte_order, ByteOrder::kBigEndian});
 
 // Sorts of files. Speeds, the progress and the disks come in by functions.
-FIELDS_OF(vtx_sort_resources, SortResources, 5, 3, SAME(memory_bytes), SAME(budget),
-          SAME(least_memory_bytes), SAME(block_bytes), SAME(request_cost_bytes), SAME(prefetch),
-          SAME(backend), SAME(caching), SAME(compression), SAME(seed), SAME(threads), SAME(stop),
-          Field{&C::in_place, &Cpp::output_in_place}, Flag{&C::no_sync, &Cpp::sync, false},
+FIELDS_OF(vtx_sort_resources, SortResources, 5, 3, SAME(first_records), SAME(memory_bytes),
+          SAME(budget), SAME(least_memory_bytes), SAME(block_bytes), SAME(request_cost_bytes),
+          SAME(prefetch), SAME(backend), SAME(caching), SAME(compression), SAME(seed),
+          SAME(threads), SAME(stop), Field{&C::in_place, &Cpp::output_in_place},
+          Flag{&C::no_sync, &Cpp::sync, false},
           List{&C::folders, &C::folder_count, &Cpp::folders, "the folders",
                "the name of a folder"});
 // The format or the order, and the resources, are structs of their own.

@@ -332,6 +332,11 @@ class VORTEX_EXPORT RecordOrder {
   virtual std::size_t keep_first_of_equal(std::byte* records, std::size_t count,
                                           const std::byte* before) const noexcept = 0;
 
+  // Copies those of `count` records that come before `bound`, in their order, to `to`, which has
+  // room for all of them. Returns how many these are. Reading `records` may fault.
+  virtual std::size_t copy_before(const std::byte* bound, const std::byte* records,
+                                  std::size_t count, std::byte* to) const = 0;
+
  protected:
   RecordOrder(std::size_t record_bytes, bool leading_bits_decide) noexcept
       : record_bytes_(record_bytes), leading_bits_decide_(leading_bits_decide) {}

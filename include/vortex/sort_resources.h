@@ -122,6 +122,9 @@ struct VORTEX_EXPORT SortPlan {
   std::optional<std::uint64_t> input_bytes;  // none: not known beforehand (a pipe)
   std::size_t record_bytes = 0;              // 0: records of any length
   std::uint64_t memory_bytes = 0;            // for everything
+  std::uint64_t first_records = 0;           // that are wanted, see SortResources; 0: all
+  bool first_in_memory = false;              // they are kept while the others pass, without runs;
+                                             // not known of records of any length
   unsigned threads = 1;
   unsigned disks = 1;                    // for runs
   std::uint64_t request_cost_bytes = 0;  // of the slowest of them, see SortResources
@@ -161,9 +164,11 @@ struct VORTEX_EXPORT SortPlan {
   std::uint64_t merged_inputs = 0;
   std::uint64_t inputs_in_blocks = 0;
 
-  // The input is read, sorted in memory and written once; not known of records of any length.
+  // The input is read once, what is wanted of it is sorted in memory, and written; not known of
+  // records of any length.
   bool in_memory() const noexcept {
-    return record_bytes != 0 && merged_inputs == 0 && input_bytes && runs <= 1;
+    return record_bytes != 0 && merged_inputs == 0 &&
+           (first_in_memory || (input_bytes && runs <= 1));
   }
 };
 
@@ -223,6 +228,11 @@ inline constexpr unsigned kMaxSortThreads = detail::ThreadTeam::kMaxThreads;
 // The same for sorts of files and for sorters. Numbers beyond their limits are refused where the
 // sort begins: Error(EINVAL) that names the option.
 struct SortResources {
+  // How many records come out, as if the others stood behind them in the order and were left out;
+  // 0: all. Few are kept in memory while the others pass, and nothing is written to the folders;
+  // of more each run has no others, and merges end with them. Sorted inputs are read no further
+  // than they are needed.
+  std::uint64_t first_records = 0;
   // At most kMaxSortMemoryBytes, for everything that is resident: blocks, scratch, tables, streams,
   // buffers, and of the program 16 MiB, or a thirty-second part of this where that is less. 0:
   // default_memory_bytes().

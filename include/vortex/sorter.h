@@ -64,7 +64,7 @@ class VORTEX_EXPORT ByteSorter {
   // fails, its error is thrown.
   void push(const std::byte* records, std::uint64_t count);
 
-  // Records pushed, and records in the array.
+  // Records pushed; behind sort(), records in the array, SortResources::first_records at most.
   std::uint64_t size() const noexcept;
 
   // No more records come. Returns when the array can be read, which is before everything is merged.

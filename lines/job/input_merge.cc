@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lines/job/line_runs.h"
 #include "lines/runs/line_run.h"
 #include "sort/plan/memory_limits.h"
 #include "vortex/detail/stream/saturating.h"
@@ -25,10 +26,11 @@ constexpr std::uint64_t kMaxStored = 16;
 // The bytes of a run of inputs of unknown length, in multiples of the memory.
 constexpr std::uint64_t kRunOfUnknown = 16;
 
-// The records of a merge until a run has got a number of bytes.
+// The records that are wanted of a merge, until a run has got a number of bytes.
 class MergePiece {
  public:
-  MergePiece(LineMerge<TextCursor>& merge, const LineRunWriter& run, std::uint64_t limit) noexcept
+  using Wanted = FirstOfCursor<LineMerge<TextCursor>>;
+  MergePiece(Wanted& merge, const LineRunWriter& run, std::uint64_t limit) noexcept
       : merge_(merge), run_(run), limit_(limit) {}
 
   static constexpr SpanKind kWork = SpanKind::kMerge;
@@ -41,7 +43,7 @@ class MergePiece {
   bool more() const noexcept { return more_; }
 
  private:
-  LineMerge<TextCursor>& merge_;
+  Wanted& merge_;
   const LineRunWriter& run_;
   const std::uint64_t limit_;
   bool more_ = true;
@@ -141,10 +143,11 @@ void InputMerge::write_runs(LineJob& job) {
   const std::uint64_t space = address_space_left();
   const std::uint64_t limit = std::min(wanted, space / 4);
   const std::uint64_t most = std::min(limit + memory, space / 2);  // the last record may be long
+  MergePiece::Wanted first(*merge_, job.first_records());
   bool more = true;
   while (more) {
     job.runs().form(most, [&](LineRunWriter& run) {
-      MergePiece piece(*merge_, run, limit);
+      MergePiece piece(first, run, limit);
       for_each_record(
           piece,
           [&](const MergePiece& at) {

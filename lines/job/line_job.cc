@@ -72,6 +72,7 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   memory_.emplace(plan_.arena_bytes);
   warmer_.emplace();
   if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);
+  first_.emplace(order_, plan_.first_records);
   // An input that is longer than the arena does not fit in memory; a shorter one may.
   divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
   cold_arenas_ = plan_.threads > 1 ? arenas_.size() : 0;
@@ -106,9 +107,17 @@ void LineJob::take(std::span<const std::string_view> records) {
   const WorkSpan span(SpanKind::kTake);
   batch_begin_ = records_;
   while (records_ - batch_begin_ < records.size()) {
+    if (first_->is_time_to_cut(*arenas_[filling_])) {
+      sort(*arenas_[filling_]);
+      first_->cut(*arenas_[filling_]);
+    }
     const auto left = records.subspan(records_ - batch_begin_);
     if (!order_.has_keys) {
       for (const std::string_view record : left) {
+        if (first_->is_behind({}, record)) {
+          ++records_;
+          continue;
+        }
         if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) [[likely]] {
           take_with_key({}, record);
           continue;
@@ -121,7 +130,13 @@ void LineJob::take(std::span<const std::string_view> records) {
     } else {
       const auto batch = left.first(records_together(left));
       make_keys(*line_order_.keys, batch, keys_);
-      for (std::size_t i = 0; i < batch.size(); ++i) take_with_key(keys_.key(i), batch[i]);
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (!first_->is_behind(keys_.key(i), batch[i])) {
+          take_with_key(keys_.key(i), batch[i]);
+        } else {
+          ++records_;
+        }
+      }
     }
   }
   const std::span<const char> free = arenas_[filling_]->free_room();
@@ -205,7 +220,7 @@ bool LineJob::push_long(std::string_view& record) {
   } catch (const KeyRoomFull&) {
     return false;
   }
-  if (take_apart(key.key(0), record)) return true;
+  if (first_->is_behind(key.key(0), record) || take_apart(key.key(0), record)) return true;
   if (recent_ && recent_->contains(key.key(0), record)) return true;
   const std::uint64_t bytes = stored_bytes(key.key(0), record, true);
   if (plan_.most_runs(bytes) < 2) refuse(record);
@@ -259,6 +274,7 @@ void LineJob::make_room() {
   LineArena& full = *arenas_[filling_];
   sort(full);
   if (recent_ && full.drop_equal()) return;
+  if (first_->cut(full)) return;
   background_.finish();
   watch().expect_going();
   if (!order_.input_decides) fits_ = false;
@@ -286,6 +302,7 @@ void LineJob::sort(LineArena& arena) {
   if (recent_) recent_->forget();
   const WorkSpan span(SpanKind::kSort);
   arena.sort(*team_);
+  first_->note(arena);
 }
 
 // Writes the records of the arena that the cursor has not been at.
@@ -294,9 +311,10 @@ void LineJob::write_run(const LineArena& arena, ArenaCursor cursor, bool beside)
   runs_->form(most_bytes, [&](LineRunWriter& run) {
     StoredRecord before;
     bool first = true;
+    FirstOfCursor<ArenaCursor> wanted(cursor, plan_.first_records);
     for_each_record(
-        cursor,
-        [&](const ArenaCursor& at) {
+        wanted,
+        [&](const FirstOfCursor<ArenaCursor>& at) {
           const StoredRecord& stored = at.stored();
           const std::uint64_t in_common = first ? 0 : difference(before, stored, order_, 0).chunk;
           run.append(stored, in_common, at.count());

@@ -15,6 +15,7 @@
 #include "lines/job/line_plan.h"
 #include "lines/job/line_runs.h"
 #include "lines/memory/arena_warmer.h"
+#include "lines/memory/first_lines.h"
 #include "lines/memory/line_arena.h"
 #include "lines/memory/recent_keys.h"
 #include "lines/record/stored_record.h"
@@ -77,6 +78,8 @@ class LineJob final {
   const StoredOrder& order() const noexcept { return order_; }
   BlockPool& pool() noexcept { return *context_.pool(); }
   LineRuns& runs() noexcept { return *runs_; }
+  // How many records come out; 0: all.
+  std::uint64_t first_records() const noexcept { return plan_.first_records; }
   SortWatch& watch() noexcept { return context_.watch(); }
   // The threads are idle outside take() and end_forming().
   detail::ThreadTeam& team() noexcept { return *team_; }
@@ -144,6 +147,7 @@ class LineJob final {
   std::optional<ArenaWarmer> warmer_;
   // Keys in the arena being filled, where equal records are dropped or counted.
   std::optional<RecentKeys> recent_;
+  std::optional<FirstLines> first_;
   std::optional<detail::ThreadTeam> team_;
   KeyBatch keys_;
   std::uint64_t records_ = 0;

@@ -22,12 +22,16 @@ namespace {
 // A writer of an output that is written in pieces has room for this many bytes at least.
 constexpr std::uint64_t kLeastPieceBytes = std::uint64_t{16} << 20;
 
+constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+
 // What a cursor gives, in pieces: a writer's array has room for a part of the output where address
-// space is short. Records that are there many times come some at a time.
+// space is short. Records that are there many times come some at a time. None come when no more are
+// wanted.
 template <typename Cursor>
 class OutputPieces {
  public:
-  explicit OutputPieces(Cursor& cursor) noexcept : cursor_(cursor) {}
+  OutputPieces(Cursor& cursor, const std::uint64_t& wanted) noexcept
+      : cursor_(cursor), wanted_(wanted) {}
 
   // From here on next() is false once the output has got `limit` bytes.
   void begin_piece(const FramedOutput& out, std::uint64_t limit) noexcept {
@@ -37,6 +41,7 @@ class OutputPieces {
   static constexpr SpanKind kWork = Cursor::kWork;
   bool next() {
     if (out_->bytes() >= limit_) return false;
+    if (wanted_ == 0) return more_ = false;
     if (left_ == 0) {
       more_ = cursor_.next();
       if (!more_) return false;
@@ -55,6 +60,7 @@ class OutputPieces {
   static constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 20;
 
   Cursor& cursor_;
+  const std::uint64_t& wanted_;
   const FramedOutput* out_ = nullptr;
   std::uint64_t limit_ = 0;
   std::uint64_t left_ = 0;  // of the record that the cursor stands at
@@ -64,46 +70,50 @@ class OutputPieces {
 
 }  // namespace
 
+// How many records are to be written at most.
+std::uint64_t LineOutput::wanted() const noexcept {
+  const std::uint64_t first = options_.resources.first_records;
+  return first == 0 ? kAll : first;
+}
+
 void LineOutput::forget_head() noexcept {
   head_.clear();
   has_mark_ = false;
 }
 
-// Returns how many.
+// Appends `wanted` records at most, and leaves how many more would have been.
 template <typename Cursor, typename Told>
-std::uint64_t LineOutput::append_all(Cursor& cursor, FramedOutput& out, const Told& told) {
-  std::uint64_t records = 0;
+void LineOutput::append_all(Cursor& cursor, FramedOutput& out, std::uint64_t& wanted,
+                            const Told& told) {
   LongLines& apart = job_->long_lines();
   std::uint64_t bytes_apart = 0;
   const auto append_apart = [&] {
     bytes_apart += apart.write_next(out);
-    ++records;
+    --wanted;
   };
   const auto tell = [&](std::uint64_t bytes) { told(bytes + std::exchange(bytes_apart, 0)); };
   for_each_record(
       cursor,
       [&](const Cursor& at) {
-        while (apart.left()) [[unlikely]] {
+        while (apart.left() && wanted > 0) [[unlikely]] {
             const LongLines::Turn turn = apart.turn(at.stored());
             if (turn == LongLines::Turn::kBehind) break;
             append_apart();
             if (turn == LongLines::Turn::kInstead) return;
           }
-        if (apart.is_stand_in(at.stored().record)) [[unlikely]] {
+        const std::uint64_t count = std::min(at.count(), wanted);
+        wanted -= count;
+        if (count > 0 && apart.is_stand_in(at.stored().record)) [[unlikely]] {
           bytes_apart += apart.write(at.stored().record, out);
-          ++records;
           return;
         }
-        const std::uint64_t count = at.count();
         for (std::uint64_t i = 0; i < count; ++i) out.append(at.stored().record);
-        records += count;
       },
       tell);
-  while (apart.left()) {
+  while (apart.left() && wanted > 0) {
     guarded(append_apart).throw_if_failed();
     tell(0);
   }
-  return records;
 }
 
 std::uint64_t LineOutput::head_bytes() const noexcept {
@@ -137,7 +147,8 @@ void LineOutput::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes,
     const std::uint64_t piece = std::max(kLeastPieceBytes, 2 * job_->plan().longest_record);
     least_bytes = std::min(least_bytes, piece);
   }
-  OutputPieces<Cursor> pieces(cursor);
+  std::uint64_t wanted = this->wanted();
+  OutputPieces<Cursor> pieces(cursor, wanted);
   for (bool first = true; pieces.more(); first = false) {
     FileWriterBase writer = open_writer(most_bytes, least_bytes);
     if (first && opened) opened();
@@ -148,12 +159,12 @@ void LineOutput::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes,
     // The last record of a piece may be long.
     const std::uint64_t room = writer.stream().reserved_bytes();
     pieces.begin_piece(out, goes_on && (may_be_more || room < most_bytes) ? room / 2 : kNoLimit);
-    report_.records_out +=
-        append_all(pieces, out, [&](std::uint64_t bytes) { job_->watch().add(bytes); });
+    append_all(pieces, out, wanted, [&](std::uint64_t bytes) { job_->watch().add(bytes); });
     job_->watch().expect_going();
     report_.output_bytes += out.bytes();
     writer.finish_bytes(out.bytes());
   }
+  report_.records_out = this->wanted() - wanted;
 }
 
 // Where a part begins is known from the lengths of those in front of it. A writer begins at the
@@ -202,13 +213,15 @@ void LineOutput::write_parts(const Cursors<Cursor>& sorted, std::uint64_t most_b
     try {
       job_->watch().expect_going();
       guarded([&] { sorted[i]->start(); }).throw_if_failed();
-      records[i] = append_all(*sorted[i], *parts[i].out, [&](std::uint64_t bytes) {
+      std::uint64_t wanted = kAll;
+      append_all(*sorted[i], *parts[i].out, wanted, [&](std::uint64_t bytes) {
         if (std::this_thread::get_id() == caller) {
           job_->watch().add(bytes);
         } else {
           job_->watch().add_beside(bytes);
         }
       });
+      records[i] = kAll - wanted;
     } catch (...) {
       // The others end with an error of their own, which says nothing.
       if (failed.exchange(true)) return;
@@ -246,10 +259,10 @@ void LineOutput::prepare_at_once(std::uint64_t most_bytes) {
 void LineOutput::write_at_once(const LineArena& sorted) {
   FramedOutput out(ByteOutput(text_.get(), text_bytes_), options_.framing);
   append_head(out);
-  for (ArenaCursor cursor(sorted); cursor.next();) {
-    const std::uint64_t count = cursor.count();
-    for (std::uint64_t i = 0; i < count; ++i) out.append(cursor.stored().record);
-    report_.records_out += count;
+  ArenaCursor cursor(sorted);
+  for (FirstOfCursor<ArenaCursor> first(cursor, wanted()); first.next();) {
+    for (std::uint64_t i = 0; i < first.count(); ++i) out.append(first.stored().record);
+    report_.records_out += first.count();
   }
   report_.output_bytes = out.bytes();
   report_.merge_parts = 1;
@@ -259,8 +272,10 @@ void LineOutput::write_at_once(const LineArena& sorted) {
 
 void LineOutput::write_sorted(std::uint64_t most_bytes) {
   const LinePlan& plan = job_->plan();
-  // Where a part begins does not count the records that are kept apart.
-  const bool in_parts = files_.output_has_places() && job_->long_lines().empty();
+  // Where a part begins does not count the records that are kept apart, nor those that are not
+  // wanted.
+  const bool in_parts =
+      files_.output_has_places() && job_->long_lines().empty() && wanted() >= report_.records_in;
   if (job_->in_memory()) {
     const auto parts = divide_arena(job_->arena(), in_parts ? plan.writers_at_once() : 1,
                                     plan.least_part_bytes(), job_->team());

@@ -82,7 +82,8 @@ class LineOutput {
   FileWriterBase open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes);
   void append_head(FramedOutput& out);
   template <typename Cursor, typename Told>
-  std::uint64_t append_all(Cursor& cursor, FramedOutput& out, const Told& told);
+  void append_all(Cursor& cursor, FramedOutput& out, std::uint64_t& wanted, const Told& told);
+  std::uint64_t wanted() const noexcept;
 
   const LineSortOptions& options_;
   SortFiles& files_;

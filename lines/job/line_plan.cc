@@ -273,7 +273,9 @@ LinePlan plan_lines(const SortResources& resources, std::optional<std::uint64_t>
 LinePlan plan_lines(const SortContext& context, std::optional<std::uint64_t> bytes) {
   SortResources resources = context.resources();
   resources.request_cost_bytes = context.request_cost(bytes);
-  return plan_lines(resources, bytes);
+  LinePlan plan = plan_lines(resources, bytes);
+  plan.first_records = resources.first_records;
+  return plan;
 }
 
 SortPlan plan_line_sort(const LineSortOptions& options) {

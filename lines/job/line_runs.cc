@@ -96,8 +96,9 @@ LineRun LineRuns::merged(std::vector<LineRun> runs) {
                    watch().stop(), nullptr);
     forget_forecasts(*std::exchange(group, nullptr));
     guarded([&] { merge.start(); }).throw_if_failed();
+    FirstOfCursor<RunMerge> wanted(merge, plan_.first_records);
     for_each_record(
-        merge, [&](const RunMerge& at) { writer.append(at.stored(), at.in_common(), at.count()); },
+        wanted, [&](const auto& at) { writer.append(at.stored(), at.in_common(), at.count()); },
         [&](std::uint64_t bytes) { watch().add(bytes); });
   });
 }

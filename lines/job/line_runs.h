@@ -1,6 +1,7 @@
 // The runs of a sort of records of any length.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -88,6 +89,32 @@ class LineRuns final : public RunList<LineRun> {
 
   const StoredOrder order_;
   const LinePlan& plan_;
+};
+
+// The first records that a cursor goes to, each counted as many times as it is there.
+template <typename Cursor>
+class FirstOfCursor {
+ public:
+  // `most` of them; 0: all.
+  FirstOfCursor(Cursor& cursor, std::uint64_t most) noexcept
+      : cursor_(cursor), left_(most == 0 ? ~std::uint64_t{0} : most) {}
+
+  static constexpr SpanKind kWork = Cursor::kWork;
+  bool next() {
+    left_ -= count_;
+    count_ = 0;
+    if (left_ == 0 || !cursor_.next()) return false;
+    count_ = std::min(cursor_.count(), left_);
+    return true;
+  }
+  const StoredRecord& stored() const noexcept { return cursor_.stored(); }
+  std::uint64_t count() const noexcept { return count_; }
+  std::uint64_t in_common() const noexcept { return cursor_.in_common(); }
+
+ private:
+  Cursor& cursor_;
+  std::uint64_t left_;
+  std::uint64_t count_ = 0;
 };
 
 // Calls `use` for each record that the cursor goes to, and `told` now and then with the bytes of

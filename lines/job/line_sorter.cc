@@ -17,7 +17,9 @@ namespace vortex { inline namespace v0 {
 class LineSorter::Impl {
  public:
   Impl(LineOrder order, const SortResources& resources)
-      : context_(resources, folders_of_sorter(resources)), job_(order, context_) {
+      : context_(resources, folders_of_sorter(resources)),
+        job_(order, context_),
+        most_(resources.first_records == 0 ? ~std::uint64_t{0} : resources.first_records) {
     job_.start(std::nullopt);
     context_.watch().begin(SortPhase::kReading, std::nullopt);
   }
@@ -40,11 +42,12 @@ class LineSorter::Impl {
     note_reader();
     if (spill_wanted_.load(std::memory_order_relaxed)) spill();
     state_ = State::kFailed;
-    if (left_ == 0 && !advance()) {
+    if (given_ == most_ || (left_ == 0 && !advance())) {
       state_ = State::kSorted;
       return false;
     }
     --left_;
+    ++given_;
     record = record_;
     context_.watch().add(record.size());
     state_ = State::kSorted;
@@ -158,7 +161,9 @@ class LineSorter::Impl {
   std::optional<ArenaCursor> cursor_;
   std::vector<std::unique_ptr<RunMerge>> merge_;  // one, or none
   std::string_view record_;
-  std::uint64_t left_ = 0;         // how many times it comes again
+  std::uint64_t left_ = 0;   // how many times it comes again
+  std::uint64_t given_ = 0;  // records, of at most so many
+  const std::uint64_t most_;
   std::atomic<pthread_t> user_{};  // the thread that reads
   std::atomic<bool> spill_wanted_{false};
   bool spill_failed_ = false;

@@ -82,8 +82,7 @@ bool LineArena::drop_equal() noexcept {
   for (const IndexEntry* entry = index_; entry != index_end_; ++entry) {
     if (entry->key == kSameKey) continue;
     if (index_end_ - entry > kAhead) __builtin_prefetch(stored_at(entry[kAhead]));
-    const StoredRecord record = stored_record_at(stored_at(*entry), order_.has_keys);
-    kept_bytes += vortex::stored_bytes(record.key, record.record, order_.has_keys);
+    kept_bytes += bytes_at(*entry);
   }
   if (kept_bytes > stored_bytes() / 2) return false;
 
@@ -105,7 +104,48 @@ bool LineArena::drop_equal() noexcept {
     add_repeats(*to, repeats);
     repeats = 0;
   }
-  index_ = to;
+  keep_from(to);
+  return true;
+}
+
+const IndexEntry* LineArena::last_of_first(std::uint64_t most) const noexcept {
+  for (const IndexEntry& entry : index()) {
+    if (order_.unique && entry.key == kSameKey) continue;
+    const std::uint64_t count = order_.unique ? 1 : 1 + repeats_of(entry);
+    if (count >= most) return &entry;
+    most -= count;
+  }
+  return nullptr;
+}
+
+bool LineArena::keep_first(std::uint64_t most) noexcept {
+  const IndexEntry* const last = last_of_first(most);
+  if (last == nullptr || static_cast<std::uint64_t>(last + 1 - index_) > records() / 2)
+    return false;
+  std::uint64_t kept_bytes = 0;
+  for (const IndexEntry* entry = index_; entry != last + 1; ++entry) kept_bytes += bytes_at(*entry);
+  if (kept_bytes > stored_bytes() / 2) return false;
+  IndexEntry* to = index_end_;
+  for (const IndexEntry* entry = last + 1; entry-- != index_;) {
+    if (order_.unique && entry->key == kSameKey) continue;
+    const std::uint64_t repeats = order_.unique ? 0 : repeats_of(*entry);
+    const auto place = reinterpret_cast<std::uint64_t>(stored_at(*entry));
+    *--to = {place, place};
+    add_repeats(*to, repeats);
+  }
+  keep_from(to);
+  return true;
+}
+
+// Of the record, with its key and lengths.
+std::uint64_t LineArena::bytes_at(const IndexEntry& entry) const noexcept {
+  const StoredRecord record = stored_record_at(stored_at(entry), order_.has_keys);
+  return vortex::stored_bytes(record.key, record.record, order_.has_keys);
+}
+
+// Keeps the records of the entries from this one on, whose keys are their places.
+void LineArena::keep_from(IndexEntry* first) noexcept {
+  index_ = first;
   vortex::sort(std::span(index_, index_end_), {.threads = 1});  // by their places
   front_ = memory_.data();
   for (IndexEntry* entry = index_; entry != index_end_; ++entry) {
@@ -119,7 +159,6 @@ bool LineArena::drop_equal() noexcept {
     add_repeats(*entry, repeated);
     front_ += end - from;
   }
-  return true;
 }
 
 void ArenaPart::measure() noexcept {

@@ -78,10 +78,20 @@ class LineArena {
   // would free less than half.
   bool drop_equal() noexcept;
 
+  // To be called after sort(). Drops what comes behind the first `most` records, as
+  // drop_equal() drops equal ones.
+  bool keep_first(std::uint64_t most) noexcept;
+  // The last of the first `most` records, after sort(), each counted as many times as it is there;
+  // null where there are fewer.
+  const IndexEntry* last_of_first(std::uint64_t most) const noexcept;
+
   std::span<const IndexEntry> index() const noexcept { return {index_, index_end_}; }
   const StoredOrder& order() const noexcept { return order_; }
 
  private:
+  std::uint64_t bytes_at(const IndexEntry& entry) const noexcept;
+  void keep_from(IndexEntry* first) noexcept;
+
   std::span<char> memory_;
   StoredOrder order_;
   char* front_;

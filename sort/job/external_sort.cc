@@ -24,6 +24,9 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
+// Records of sorted inputs between two looks whether the first ones are complete.
+constexpr std::uint64_t kMergedAtOnce = 256;
+
 // external_sort() by any order of records: opens and plans when it is made, and sorts once. The
 // options outlive it. Throws as external_sort() does.
 class RecordFiles final : public RecordKind {
@@ -90,8 +93,8 @@ SortReport RecordFiles::sort() {
 
 void RecordFiles::start() {
   const bool needs_runs = !plan_.in_memory() && !merges_at_once();
-  // How much is left of what need not be unique is known.
-  if (plan_.input_bytes && !options_.unique) {
+  // How much is left of what need not be unique, and is wanted whole, is known.
+  if (plan_.input_bytes && !options_.unique && plan_.first_records == 0) {
     files_.expect_room(plan_, needs_runs);
     if (!needs_runs) files_.reserve_output(*plan_.input_bytes);
   }
@@ -155,7 +158,7 @@ void RecordFiles::reduce_runs() {
 }
 
 std::uint64_t RecordFiles::bytes_to_write() {
-  return job_.in_memory() ? report_.input_bytes : job_.runs().bytes();
+  return job_.in_memory() ? job_.most_records() * record_bytes_ : job_.runs().bytes();
 }
 
 void RecordFiles::write_output() {
@@ -185,13 +188,14 @@ void RecordFiles::merge_inputs(std::size_t first, std::size_t last, RecordOutput
     report_.records_in += records;
   }
   const std::unique_ptr<CheckedRecordMerge> merge = job_.order().checked_merge(sequences);
-  std::optional<FirstOfEqual> unique;
-  if (options_.unique) unique.emplace(job_.order(), out);
-  RecordOutput& to = options_.unique ? static_cast<RecordOutput&>(*unique) : out;
+  SortedOutput sorted(job_.order(), options_.unique, plan_.first_records, out);
+  const std::uint64_t at_once = plan_.first_records == 0 ? ~std::uint64_t{0} : kMergedAtOnce;
   std::optional<OutOfOrder> found;
   guarded([&] {
     merge->start();
-    found = merge->merge_checked(merge->records_left(), to);
+    while (!found && merge->records_left() != 0 && !sorted.full()) {
+      found = merge->merge_checked(std::min(merge->records_left(), at_once), sorted.to());
+    }
   }).throw_if_failed();
   if (found) {
     const auto offset = static_cast<std::uint64_t>(found->record - sequences[found->input].begin);

@@ -75,6 +75,7 @@ void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t 
   options.working_bytes = plan_.formation.scratch_bytes;  // free while runs are merged
   options.threads = plan_.threads;
   options.unique = unique_;
+  options.most_records = plan_.first_records;
   options.punch_holes = last && store().punching_pays();
   options.cancelled = &watch().stopped();
   options.running = running;

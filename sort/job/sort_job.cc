@@ -75,6 +75,9 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   SortPlanRequest request;
   request.bytes = bytes;
   request.record_bytes = order_->record_bytes();
+  // Of an input that has no more, all are wanted.
+  const std::uint64_t first = resources.first_records;
+  if (!bytes || first < *bytes / request.record_bytes) request.first_records = first;
   request.forecast_bytes = ForecastKeys(*order_).bytes();
   request.memory_bytes = resources.memory_bytes;
   request.disks = static_cast<unsigned>(context_.folders().size());
@@ -98,12 +101,62 @@ void SortJob::start(const RecordPlan& plan, Warming warming, const char* name) {
 }
 
 void SortJob::begin_forming() {
+  if (plan_.first_in_memory) {
+    few_.emplace(*order_, plan_.first_records, unique_);
+    return;
+  }
   buckets_.emplace(*pool(), plan_.bucket_blocks, "buckets");
   make_run_formation(formation_, *order_, *buckets_, plan_.formation);
 }
 
 void SortJob::take(const std::byte* records, std::uint64_t count, Readers readers) {
   context_.note_user();
+  plan_.first_records == 0 ? put(records, count, readers) : take_first(records, count, readers);
+}
+
+// What cannot be among the first records goes nowhere.
+void SortJob::take_first(const std::byte* records, std::uint64_t count, Readers readers) {
+  const std::size_t record_bytes = order_->record_bytes();
+  const std::size_t at_once = std::max<std::size_t>(kMaxRoomBytes / record_bytes, 1);
+  while (count > 0) {
+    const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(count, at_once));
+    const std::byte* const bound = few_ ? nullptr : this->bound();
+    std::size_t passed = some;
+    if (few_) {
+      const WorkSpan span(SpanKind::kPartition);
+      guarded([&] { few_->take(records, some); }).throw_if_failed();
+    } else if (bound == nullptr) {
+      put(records, some, readers);
+      passed = 0;
+    } else {
+      before_bound_.resize(at_once * record_bytes);
+      std::size_t kept = 0;
+      {
+        const WorkSpan span(SpanKind::kPartition);
+        guarded([&] {
+          kept = order_->copy_before(bound, records, some, before_bound_.data());
+        }).throw_if_failed();
+      }
+      put(before_bound_.data(), kept, Readers::kOne);
+      passed -= kept;
+    }
+    records_ += passed;
+    watch().add(passed * record_bytes);
+    records += some * record_bytes;
+    count -= some;
+  }
+}
+
+// The record that all wanted ones come before, or are; null: none is known.
+const std::byte* SortJob::bound() {
+  if (!background_.busy() && !next_bound_.empty()) {
+    if (bound_.empty() || order_->less(next_bound_.data(), bound_.data())) bound_.swap(next_bound_);
+    next_bound_.clear();
+  }
+  return bound_.empty() ? nullptr : bound_.data();
+}
+
+void SortJob::put(const std::byte* records, std::uint64_t count, Readers readers) {
   const std::size_t record_bytes = order_->record_bytes();
   const std::uint64_t most = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
   while (count > 0) {
@@ -218,10 +271,11 @@ std::uint64_t SortJob::bytes_to_emit() const noexcept {
 }
 
 void SortJob::emit(RecordOutput& out, Emit run) {
-  std::optional<FirstOfEqual> first;
-  if (unique_) first.emplace(*order_, out);
-  RecordOutput& to = unique_ ? static_cast<RecordOutput&>(*first) : out;
-  guarded([&] { ((*formation_).*run)(to); }).throw_if_failed();
+  SortedOutput sorted(*order_, unique_, plan_.first_records, out);
+  guarded([&] {
+    few_ ? few_->emit(sorted.to()) : ((*formation_).*run)(sorted.to());
+  }).throw_if_failed();
+  if (sorted.full()) next_bound_.assign(sorted.last(), sorted.last() + order_->record_bytes());
 }
 
 // The last part of a sort, in which others may want its memory.
@@ -241,11 +295,11 @@ void SortJob::expect_write(PatientOutput out) {
   }
   if (!context_.shares_memory()) return;
   patient_ = std::move(out);
-  if (in_memory()) {
+  if (in_memory() && !few_) {
     formation_->settle();
     buckets_->keep_only_used();
   }
-  if (in_memory() && patient_.has_room) {
+  if (in_memory() && !few_ && patient_.has_room) {
     const std::size_t blocks = blocks_for_spilled();
     try {
       for_spill_.emplace(*pool(), blocks, blocks, "rest of a sort");
@@ -259,7 +313,7 @@ void SortJob::expect_write(PatientOutput out) {
 // Blocks that have been emptied, and if they are too few, the rest by way of the disks.
 bool SortJob::give_back_emptied(std::uint64_t wanted) noexcept {
   const std::uint64_t before = context_.share_bytes();
-  buckets_->keep_only_used();
+  if (buckets_) buckets_->keep_only_used();
   context_.give_back_unused();
   if (before - context_.share_bytes() >= wanted || !for_spill_) return false;
   spill_.store(true, std::memory_order_release);

@@ -1,6 +1,7 @@
 // One external sort, whichever way its records come in and go out.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include "sort/job/run_collection.h"
 #include "sort/job/sort_context.h"
 #include "sort/plan/record_plan.h"
+#include "sort/record/first_records.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run_formation.h"
 #include "sort/runs/sort_watch.h"
@@ -75,7 +77,12 @@ class SortJob final {
   // reading that fails, its error is thrown. Blocks while the memory is full. Throws Error:
   // ECANCELED, what the disks report, what the progress function throws.
   void take(const std::byte* records, std::uint64_t count, Readers readers);
+  // That were taken.
   std::uint64_t records() const noexcept { return records_; }
+  // That write() writes at most.
+  std::uint64_t most_records() const noexcept {
+    return plan_.first_records == 0 ? records_ : std::min(records_, plan_.first_records);
+  }
   // No more come. Unless all of them are in memory, the rest becomes the last run and the memory is
   // free for merging.
   void end_forming();
@@ -107,6 +114,9 @@ class SortJob final {
   void write_spilled(RecordOutput& out);
   std::size_t blocks_for_spilled() const;
 
+  void take_first(const std::byte* records, std::uint64_t count, Readers readers);
+  const std::byte* bound();
+  void put(const std::byte* records, std::uint64_t count, Readers readers);
   void shrink();
   bool begins_early() const noexcept;
   void begin_run();
@@ -125,6 +135,13 @@ class SortJob final {
   std::optional<RunCollection> runs_;
   std::optional<StreamPool> buckets_;
   std::optional<RunFormation> formation_;
+  // Of a sort that wants the first records only: these, if they are few, and no formation; or a
+  // record that no wanted one comes behind, the one that the last run has told, and those of an
+  // input that come before it.
+  std::optional<FirstRecords> few_;
+  std::vector<std::byte> bound_;
+  std::vector<std::byte> next_bound_;
+  std::vector<std::byte> before_bound_;
   std::uint64_t records_ = 0;
   bool in_memory_ = true;
   RunCounts counts_;

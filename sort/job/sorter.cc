@@ -61,7 +61,10 @@ class ByteSorter::Machine {
   std::vector<std::byte>& batch() noexcept { return batch_; }
   const RecordPlan& plan() const noexcept { return job_.plan(); }
   const RunCounts& counts() const noexcept { return job_.counts(); }
-  std::uint64_t records() const noexcept { return job_.records(); }
+  // Taken, or in the array.
+  std::uint64_t records() const noexcept {
+    return state_ == State::kSorted ? job_.most_records() : job_.records();
+  }
 
   void expect_pushing(const char* call) const { expect(State::kPushing, call); }
 
@@ -126,7 +129,7 @@ class ByteSorter::Machine {
 
   // Begins to write to the array, which takes `blocks` of the pool.
   void begin_output(std::size_t blocks) {
-    const std::uint64_t bytes = records() * plan().record_bytes;
+    const std::uint64_t bytes = job_.most_records() * plan().record_bytes;
     context_.watch().begin(SortPhase::kWriting, bytes);
     PipelineOptions options;
     options.name = "sorted records";

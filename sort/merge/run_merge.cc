@@ -131,9 +131,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   const RunStreams streams(prefetcher, runs, window);
   const std::unique_ptr<RecordMerge> merge = order.merge(
       streams.inputs(), {store.block_bytes(), options.working_bytes, options.threads, window});
-  std::optional<FirstOfEqual> first;
-  if (options.unique) first.emplace(order, out);
-  RecordOutput& to = options.unique ? static_cast<RecordOutput&>(*first) : out;
+  SortedOutput sorted(order, options.unique, options.most_records, out);
 
   // How much is merged between two looks at what others want.
   const std::uint64_t look_every = std::max<std::uint64_t>(kMaxRoomBytes / record_bytes, 1);
@@ -148,7 +146,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   const Failure failure = guarded([&] {
     prefetcher.start();
     merge->start();
-    while (merge->records_left() != 0) {
+    while (merge->records_left() != 0 && !sorted.full()) {
       if (options.cancelled != nullptr && options.cancelled->load(std::memory_order_relaxed)) {
         cancelled = true;
         return;
@@ -156,7 +154,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
       const std::uint64_t batch = std::min(look_every, merge->records_left());
       {
         const WorkSpan span(SpanKind::kMerge);
-        merge->merge(batch, to);
+        merge->merge(batch, sorted.to());
       }
       merged += batch;
       if (options.progress) options.progress(merged * record_bytes);
@@ -165,7 +163,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   if (options.statistics != nullptr) *options.statistics = prefetcher.statistics();
   failure.throw_if_failed();
   if (cancelled) throw Error(ECANCELED, "the merge was cancelled");
-  return options.unique ? first->records() : merged;
+  return sorted.records(merged);
 }
 
 }}  // namespace vortex::v0

@@ -22,9 +22,10 @@ struct RunMergeOptions {
   PrefetchKind kind = PrefetchKind::kOptimal;
   // Blocks for input in all, those that the merge holds included; see minimum_read_buffers().
   std::size_t read_buffers = 0;
-  std::size_t working_bytes = 0;  // of memory beside the pool, see MergeRoom
-  unsigned threads = 1;           // the same
-  bool unique = false;            // of records with equal keys only the first is kept
+  std::size_t working_bytes = 0;   // of memory beside the pool, see MergeRoom
+  unsigned threads = 1;            // the same
+  bool unique = false;             // of records with equal keys only the first is kept
+  std::uint64_t most_records = 0;  // that are appended: the first; 0: all
   // The file system gets the space of the runs back as they are merged. For the last merge; before
   // that the slots are soon used again.
   bool punch_holes = false;
@@ -43,7 +44,8 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
 
 // Appends the records of all runs to `out`, in order; equal records come in the order of their
 // runs. Every run is an input stream over one prefetcher, the merge a loop over plain pointers;
-// the runs' slots are given back as it goes. Returns how many records were appended.
+// the runs' slots are given back as it goes. Returns how many records were appended. What comes
+// behind the last of them is not merged.
 //
 // Throws Error: ENOBUFS or ENOMEM when read_buffers or the pool are too small (and how many would
 // do), what disks and streams report, ECANCELED; then what `out` got is not whole. Errors of

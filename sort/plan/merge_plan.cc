@@ -10,6 +10,7 @@
 #include "sort/merge/prefetch_policy.h"
 #include "sort/plan/least_memory.h"
 #include "sort/plan/record_plan.h"
+#include "sort/record/first_records.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -116,6 +117,19 @@ std::optional<RecordPlan> try_input_merge(SortPlanRequest request) {
 
 }  // namespace
 
+// Sorting a larger part again and again, by one thread, takes longer than to sort all of it by all
+// of them, and to let pass what comes behind the last record that is wanted.
+void RecordPlan::keep_few_in_memory() noexcept {
+  constexpr std::uint64_t kShare = 2;
+  const std::uint64_t forming =
+      std::uint64_t{bucket_blocks} * block_bytes + formation.scratch_bytes;
+  const std::uint64_t needed = FirstRecords::memory_bytes(record_bytes, first_records);
+  if (first_records == 0 || needed > forming / kShare) return;
+  first_in_memory = true;
+  runs = 0;
+  passes = 0;
+}
+
 RecordPlan plan_thriftily(const SortPlanRequest& request) {
   constexpr std::uint64_t kLittle = std::uint64_t{16} << 20;
   if (request.bytes && *request.bytes < request.memory_bytes / 8) {
@@ -135,6 +149,7 @@ namespace {
 
 RecordPlan plan_of_input_merge(RecordPlan plan, std::uint64_t inputs) {
   plan.merged_inputs = inputs;
+  plan.first_in_memory = false;
   plan.reader = plan.plain_reader();
   plan.writer = plan.plain_writer();
   plan.run_write_behind = plan.writer.write_behind;

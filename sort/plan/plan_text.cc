@@ -92,8 +92,16 @@ std::string to_string(const SortPlan& plan) {
     text.add("disk requests",
              "cost as much as " + format_bytes(plan.request_cost_bytes) + " beside their bytes");
   }
+  if (plan.first_records != 0) {
+    text.add("first", counted(plan.first_records, of_records ? "record" : "line") +
+                          "; what comes behind is dropped");
+  }
   if (plan.merged_inputs != 0) {
     add_input_merge(text, plan);
+    return text.take();
+  }
+  if (plan.first_in_memory) {
+    text.add("merging", "none: they are kept in memory while the others pass");
     return text.take();
   }
   if (of_records) {

@@ -278,6 +278,7 @@ RecordPlan::RecordPlan(const SortPlanRequest& to_plan, std::size_t bytes_of_bloc
   input_bytes = request.bytes;
   record_bytes = request.record_bytes;
   memory_bytes = request.memory_bytes;
+  first_records = request.first_records;
   threads = request.threads;
   disks = request.disks;
   request_cost_bytes = request.request_cost_bytes;
@@ -347,7 +348,10 @@ std::uint64_t RecordPlan::space_beside_input_bytes() const noexcept {
 RecordPlan plan_sort(const SortPlanRequest& request) {
   expect_limits(request);
   if (auto plan = try_memory(request, request.memory_bytes)) {
-    if (plan->address_space_bytes() <= request.address_space_bytes) return *plan;
+    if (plan->address_space_bytes() <= request.address_space_bytes) {
+      plan->keep_few_in_memory();
+      return *plan;
+    }
     SortPlanRequest smaller = request;
     if (request.threads > 1) {
       smaller.threads = request.threads / 2;

@@ -44,6 +44,7 @@ struct SortPlanRequest {
   std::size_t scratch_per_record = 32;
   // Records are pushed one by one: push_buffer_bytes() of the memory gather them first.
   bool pushed = false;
+  std::uint64_t first_records = 0;                      // see SortResources
   RunCompression compression = RunCompression::kNever;  // that is wanted
 };
 
@@ -107,6 +108,10 @@ struct RecordPlan : SortPlan {
   // The options for one of these files, and for the output of their merge.
   FileReaderOptions plain_reader() const;
   FileWriterOptions plain_writer() const;
+
+  // Where few first records are wanted, which take a part of the memory that run formation would,
+  // there are no runs.
+  void keep_few_in_memory() noexcept;
 
   // With what users are told besides.
   SortPlan told() const;

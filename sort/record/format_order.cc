@@ -78,6 +78,28 @@ std::size_t scatter_by_table(const Coded& coded, const std::byte* records, std::
   return count;
 }
 
+// Of how many records, from the first on, the leading bits are greater than `most`. They are looked
+// at in groups, a few at a time without a branch. Of a group that lies in two blocks, the second
+// record could be read before the first: there it ends.
+template <typename BitsOf>
+std::size_t records_behind(std::uint64_t most, const std::byte* records, std::size_t record_bytes,
+                           std::size_t count, const BitsOf& bits_of) {
+  constexpr std::size_t kAtOnce = 8;
+  const auto block_of = [](const std::byte* at) {
+    return reinterpret_cast<std::uintptr_t>(at) / kMinBlockBytes;
+  };
+  const std::size_t group = kAtOnce * record_bytes;
+  std::size_t passed = 0;
+  for (; count - passed >= kAtOnce; passed += kAtOnce) {
+    const std::byte* const at = records + passed * record_bytes;
+    if (block_of(at) != block_of(at + group - 1)) break;
+    bool any = false;
+    for (std::size_t i = 0; i < kAtOnce; ++i) any |= bits_of(at + i * record_bytes) <= most;
+    if (any) break;
+  }
+  return passed;
+}
+
 }  // namespace
 
 FormatOrder::FormatOrder(RecordFormat format)
@@ -187,6 +209,32 @@ std::unique_ptr<RecordMerge> FormatOrder::merge(std::span<const MergeInput> inpu
         return checked_merge(inputs);
       },
       [&] { return OrderBy::merge(inputs, room); });
+}
+
+std::size_t FormatOrder::copy_before(const std::byte* bound, const std::byte* records,
+                                     std::size_t count, std::byte* to) const {
+  const std::uint64_t most = rules().leading_bits(bound);
+  const auto copy = [&](std::size_t bytes, const auto& bits_of) {
+    return copy_before_by(bound, records, count, to, [&](const std::byte* from, std::size_t some) {
+      return records_behind(most, from, bytes, some, bits_of);
+    });
+  };
+  return by_kind(
+      [&]<typename Coded>(const Coded& coded) {
+        if (!coded.is_plain()) {
+          return copy(sizeof(typename Coded::Item),
+                      [&](const std::byte* record) { return coded.bits(record); });
+        }
+        return copy(sizeof(typename Coded::Item), [](const std::byte* record) {
+          std::uint64_t bits = 0;
+          std::memcpy(&bits, record, sizeof bits);
+          return bits;
+        });
+      },
+      [&] {
+        return copy(record_bytes(),
+                    [&](const std::byte* record) { return rules().leading_bits(record); });
+      });
 }
 
 std::shared_ptr<const RecordOrder> order_of_format(RecordFormat format) {

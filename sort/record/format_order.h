@@ -113,6 +113,8 @@ class FormatOrder final : public detail::OrderBy<FormatRules> {
                                                         unsigned threads) const noexcept override;
   std::unique_ptr<RecordMerge> merge(std::span<const MergeInput> inputs,
                                      const MergeRoom& room) const override;
+  std::size_t copy_before(const std::byte* bound, const std::byte* records, std::size_t count,
+                          std::byte* to) const override;
 
  private:
   // Which of the kernels' kinds the records are, if they are one.

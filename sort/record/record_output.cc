@@ -9,6 +9,13 @@
 
 namespace vortex { inline namespace v0 {
 
+namespace {
+
+// Of records that nobody wants, at a time.
+constexpr std::size_t kNowhereBytes = std::size_t{64} << 10;
+
+}  // namespace
+
 std::size_t room_in_block(std::uint64_t done, std::size_t record_bytes, std::size_t block_bytes,
                           std::size_t most_bytes) noexcept {
   const std::uint64_t border = detail::round_up(done + record_bytes, block_bytes);
@@ -51,6 +58,37 @@ void FirstOfEqual::written(std::size_t bytes) {
   std::memcpy(last_.data(), room_.data() + (kept - 1) * record_bytes, record_bytes);
   records_ += kept;
   out_.written(kept * record_bytes);
+}
+
+std::span<std::byte> FirstOutput::room(std::size_t most_bytes) {
+  const std::size_t record_bytes = last_.size();
+  if (left_ > 0) {
+    room_ = out_.room(static_cast<std::size_t>(
+        std::min<std::uint64_t>(most_bytes, detail::saturating_product(left_, record_bytes))));
+    return room_;
+  }
+  const std::size_t at_once = std::max(kNowhereBytes / record_bytes, std::size_t{1}) * record_bytes;
+  if (nowhere_.empty()) nowhere_.resize(at_once);
+  return std::span(nowhere_).first(std::min(at_once, most_bytes));
+}
+
+void FirstOutput::written(std::size_t bytes) {
+  if (left_ == 0 || bytes == 0) return;
+  left_ -= bytes / last_.size();
+  if (left_ == 0) std::memcpy(last_.data(), room_.data() + bytes - last_.size(), last_.size());
+  out_.written(bytes);
+}
+
+SortedOutput::SortedOutput(const RecordOrder& order, bool unique, std::uint64_t most,
+                           RecordOutput& out)
+    : most_(most), to_(&out) {
+  if (most != 0) to_ = &first_.emplace(*to_, order.record_bytes(), most);
+  if (unique) to_ = &unique_.emplace(order, *to_);
+}
+
+std::uint64_t SortedOutput::records(std::uint64_t sorted) const noexcept {
+  const std::uint64_t kept = unique_ ? unique_->records() : sorted;
+  return most_ == 0 ? kept : std::min(kept, most_);
 }
 
 }}  // namespace vortex::v0

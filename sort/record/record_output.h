@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -56,6 +57,52 @@ class FirstOfEqual final : public RecordOutput {
   std::span<std::byte> room_;
   std::vector<std::byte> last_;  // that was passed on
   std::uint64_t records_ = 0;
+};
+
+// Passes on the first records only; others go nowhere.
+class FirstOutput final : public RecordOutput {
+ public:
+  // `out` outlives it. `most` is not 0.
+  FirstOutput(RecordOutput& out, std::size_t record_bytes, std::uint64_t most)
+      : out_(out), left_(most), last_(record_bytes) {}
+
+  std::span<std::byte> room(std::size_t most_bytes) override;
+  void written(std::size_t bytes) override;
+
+  bool full() const noexcept { return left_ == 0; }
+  // The last of them, once it is full.
+  const std::byte* last() const noexcept { return last_.data(); }
+
+ private:
+  RecordOutput& out_;
+  std::uint64_t left_;
+  std::span<std::byte> room_;
+  std::vector<std::byte> last_;
+  std::vector<std::byte> nowhere_;
+};
+
+// What a sort lets out of sorted records: all of them, with `unique` the first of equal ones, and
+// of these the first `most`; 0: all.
+class SortedOutput {
+ public:
+  // Both outlive it.
+  SortedOutput(const RecordOrder& order, bool unique, std::uint64_t most, RecordOutput& out);
+  SortedOutput(const SortedOutput&) = delete;
+  SortedOutput& operator=(const SortedOutput&) = delete;
+
+  RecordOutput& to() noexcept { return *to_; }
+  // Nothing more goes out.
+  bool full() const noexcept { return first_ && first_->full(); }
+  // The last that went out, if it is full.
+  const std::byte* last() const noexcept { return first_->last(); }
+  // How many went out of `sorted` that came.
+  std::uint64_t records(std::uint64_t sorted) const noexcept;
+
+ private:
+  const std::uint64_t most_;
+  std::optional<FirstOutput> first_;
+  std::optional<FirstOfEqual> unique_;
+  RecordOutput* to_;
 };
 
 }}  // namespace vortex::v0

@@ -1,26 +1,90 @@
-#include "vortex/record_order.h"
-
+// Orders of records, and the outputs that sorted ones pass.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "sort/record/format_order.h"
+#include "sort/record/record_output.h"
+#include "tests/sort/record_lists.h"
+#include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "vortex/detail/merge/record_kernels.h"
+#include "vortex/record_order.h"
 
-namespace vortex { namespace {
+namespace vortex::test { namespace {
 
 using namespace detail;
+
+// A stream takes a block away when a later one is touched. So a room ends where the block ends in
+// which its first record ends: whole records, one at least, and all that fit.
+TEST(RecordOutput, ARoomEndsWithTheBlock) {
+  auto random = test_random();
+  for (int round = 0; round < 3000; ++round) {
+    const std::size_t block_bytes = std::size_t{1} << (4 + random() % 18);
+    const std::size_t record_bytes = 1 + random() % block_bytes;
+    const std::uint64_t done = random() % 1000 * record_bytes;
+    const std::size_t most = record_bytes * (1 + random() % 5000);
+    SCOPED_TRACE(::testing::Message() << record_bytes << " in " << block_bytes << " at " << done
+                                      << ", at most " << most);
+    const std::size_t room = room_in_block(done, record_bytes, block_bytes, most);
+    ASSERT_GE(room, record_bytes);
+    ASSERT_EQ(room % record_bytes, 0U);
+    ASSERT_LE(room, std::min(most, std::max(kMaxRoomBytes, record_bytes)));
+    const auto last_block = [&](std::uint64_t end) { return (end - 1) / block_bytes; };
+    ASSERT_EQ(last_block(done + room), last_block(done + record_bytes));
+    const bool more_would_fit = room + record_bytes <= std::min(most, kMaxRoomBytes) &&
+                                last_block(done + room + record_bytes) == last_block(done + room);
+    ASSERT_FALSE(more_would_fit);
+  }
+}
+
+TEST(RecordOutput, PointersAreFilledInOrder) {
+  auto random = test_random();
+  for (const std::size_t record_bytes : {1U, 8U, 100U, 4096U}) {
+    const RecordList list = make_records(Shape::kRandom, record_bytes, 3000, random);
+    std::vector<std::byte> forwards(list.bytes.size()), backwards(list.bytes.size());
+    PointerOutput out(forwards.data(), record_bytes, 4096);
+    append_records(out, list.at(0), list.count(), record_bytes);
+    EXPECT_TRUE(forwards == list.bytes);
+    PointerOutput back(backwards.data(), record_bytes, 4096);
+    append_reversed(back, list.at(0), list.count(), record_bytes);
+    for (std::size_t i = 0; i < list.count(); ++i) {
+      ASSERT_EQ(std::memcmp(backwards.data() + i * record_bytes, list.at(list.count() - 1 - i),
+                            record_bytes),
+                0);
+    }
+  }
+}
+
+TEST(RecordOutput, OnlyTheFirstOfEqualRecordsIsPassedOn) {
+  auto random = test_random();
+  for (const Shape shape : kShapes) {
+    for (const std::size_t record_bytes : {1U, 8U, 16U, 100U}) {
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 1, {}, false}}));
+      const RecordList list =
+          stably_sorted(order, make_records(shape, record_bytes, random() % 2000, random));
+      RecordCollector collector(record_bytes);
+      FirstOfEqual first(order, collector);
+      append_records(first, list.bytes.data(), list.count(), record_bytes);
+      const RecordList expected = firsts_of_equal(order, list);
+      ASSERT_TRUE(same_bytes(collector.list.bytes, expected.bytes));
+      ASSERT_EQ(first.records(), expected.count());
+    }
+  }
+}
 
 static_assert(OrderRules<FormatRules>);
 static_assert(OrderRules<ComparatorRules<std::uint64_t>>);
 
 // Every type in both directions, alone and followed by another key, against the format itself.
 TEST(RecordOrder, FormatOrderAgreesWithTheFormat) {
-  auto random = test::test_random();
+  auto random = test_random();
   const std::vector<std::string> first = {"3:8:u64",   "3:8:u64be", "3:8:i64", "3:8:i64be",
                                           "3:8:f64",   "3:8:f64be", "3:8",     "3:10",
                                           "3:7",       "3:1",       "3:4:u32", "3:4:f32",
@@ -75,6 +139,66 @@ TEST(RecordOrder, ComparatorOrderReadsRecordsAtAnyAddress) {
   }
 }
 
+TEST(RecordOrder, CopiesWhatComesBefore) {
+  auto random = test_random();
+  for (int round = 0; round < 400 && !HasFailure(); ++round) {
+    const std::size_t record_bytes = random_record_bytes(random);
+    const FormatOrder order(random() % 4 == 0 && record_bytes % 8 == 0
+                                ? RecordFormat(record_bytes, {parse_record_key("0:8:u64")})
+                                : random_format(record_bytes, random));
+    SCOPED_TRACE(to_string(order.format()));
+    const RecordList list = make_records(kShapes[random() % std::size(kShapes)], record_bytes,
+                                         1 + random() % 3000, random);
+    const std::byte* const bound = list.at(random() % list.count());
+    RecordCollector expected(record_bytes);
+    for (std::size_t i = 0; i < list.count(); ++i) {
+      if (order.less(list.at(i), bound)) expected.append(list.at(i));
+    }
+    std::vector<std::byte> found(list.bytes.size());
+    found.resize(record_bytes *
+                 order.copy_before(bound, list.bytes.data(), list.count(), found.data()));
+    EXPECT_TRUE(same_bytes(found, expected.list.bytes));
+  }
+}
+
+// Words and pairs lie in their buckets with their keys encoded; every kind and direction comes out
+// as it went in, in order, whether the scratch suffices for that or not.
+TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
+  struct OneBucket final : OpenBuckets {
+    explicit OneBucket(std::vector<std::uint64_t>& words) : OpenBuckets(1) {
+      auto* const begin = reinterpret_cast<std::byte*>(words.data());
+      end(0) = {begin, begin + 8 * words.size()};
+    }
+    bool extend(std::size_t) override { return false; }
+  };
+  auto random = test_random();
+  struct Place {
+    std::size_t record_bytes, offset;
+  };
+  for (const auto& [record_bytes, offset] : {Place{8, 0}, Place{16, 0}, Place{16, 8}}) {
+    for (const char* type : {"u64", "u64be", "i64", "i64be", "f64", "f64be", "bytes"}) {
+      for (const bool descending : {false, true}) {
+        for (const Shape shape : kShapes) {
+          const FormatOrder order(
+              RecordFormat(record_bytes, {{offset, 8, parse_key_type(type, "key"), descending}}));
+          SCOPED_TRACE(to_string(order.format()));
+          const RecordList list = make_records(shape, record_bytes, random() % 3000, random);
+          std::vector<std::uint64_t> words(list.bytes.size() / 8);
+          OneBucket bucket(words);
+          const BucketSplitters splitters(order, 1, {});
+          ASSERT_EQ(order.scatter(list.bytes.data(), list.count(), splitters, bucket),
+                    list.count());
+          const std::size_t least = least_sort_scratch_bytes(list.count());
+          std::vector<std::byte> scratch(random() % 2 == 0 ? least : (std::size_t{1} << 20));
+          RecordCollector out(record_bytes);
+          order.sort_bucket(reinterpret_cast<std::byte*>(words.data()), list.count(), scratch, out);
+          ASSERT_TRUE(same_bytes(out.list.bytes, stably_sorted(order, list).bytes));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::test

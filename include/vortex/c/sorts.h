@@ -78,6 +78,7 @@ typedef enum vtx_compression {
 
 // See SortResources in sort_resources.h.
 typedef struct vtx_sort_resources {
+  uint64_t first_records;       // how many come out, the first of the order; 0: all
   uint64_t memory_bytes;        // at most 64 TiB; 0: half of what is free, and no more than 1 GiB
   const char* const* folders;   // where runs are kept, a disk each
   size_t folder_count;          // 0: the folder of the output, for sorters $TMPDIR or /tmp
@@ -177,7 +178,7 @@ VORTEX_EXPORT int vtx_sorter_create(const vtx_record_format* format,
 // is returned then. Blocks while the memory is full. -EINVAL after the sort, -ECANCELED, and what
 // disks report. After an error a sorter can only be closed.
 VORTEX_EXPORT int vtx_sorter_push(vtx_sorter* sorter, const void* records, size_t count);
-// Records pushed.
+// Records pushed; behind the sort, those in its result.
 VORTEX_EXPORT uint64_t vtx_sorter_size(const vtx_sorter* sorter);
 typedef struct vtx_run_counts {
   uint64_t runs;    // that were formed

@@ -117,9 +117,36 @@ class OrderBy : public RecordOrder {
     return static_cast<std::size_t>(to - records) / bytes;
   }
 
+  std::size_t copy_before(const std::byte* bound, const std::byte* records, std::size_t count,
+                          std::byte* to) const override {
+    return copy_before_by(bound, records, count, to,
+                          [](const std::byte*, std::size_t) { return std::size_t{0}; });
+  }
+
   const R& rules() const noexcept { return rules_; }
 
  protected:
+  // copy_before(), where behind(records, count) says of how many records, from the first on, it is
+  // known that they do not come before the bound.
+  template <typename Behind>
+  std::size_t copy_before_by(const std::byte* bound, const std::byte* records, std::size_t count,
+                             std::byte* to, const Behind& behind) const {
+    return with_size_of(rules_, [&](auto record_bytes) {
+      const KeyedRecord last = with_bits(rules_, bound);
+      std::size_t kept = 0;
+      for (std::size_t i = behind(records, count); i < count;
+           i += behind(records + i * record_bytes, count - i)) {
+        const std::byte* const record = records + i * record_bytes;
+        ++i;
+        if (!detail::less(rules_, with_bits(rules_, record), last)) continue;
+        std::memcpy(to, record, record_bytes);
+        to += record_bytes;
+        ++kept;
+      }
+      return kept;
+    });
+  }
+
   // Puts records of `record_bytes` to their buckets by put(to, record, its leading bits,
   // record_bytes).
   template <typename Size, typename Put>

@@ -1,0 +1,154 @@
+// The first lines of a sort, of files and of a sorter: the beginning of what std::stable_sort
+// gives.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "tests/lines/line_folder.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test { namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+
+Lines first_of(Lines lines, std::uint64_t most) {
+  lines.resize(std::min<std::uint64_t>(lines.size(), most));
+  return lines;
+}
+
+class FirstLinesOfFiles : public LineFolder {
+ protected:
+  FirstLinesOfFiles() { options.resources.block_bytes = 16 << 10; }
+
+  SortReport expect_first(const Lines& lines, std::uint64_t most, const std::string& header = {}) {
+    options.resources.first_records = most;
+    SCOPED_TRACE("the first " + std::to_string(most) + " of " + std::to_string(lines.size()));
+    return expect_output(first_of(sorted(lines, options.order), most), header);
+  }
+};
+
+TEST_F(FirstLinesOfFiles, RandomSorts) {
+  auto random = test_random();
+  unsigned without_runs = 0;
+  unsigned with_runs = 0;
+  const int rounds = kShadowMemory ? 8 : 16;
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
+    constexpr std::size_t kLongest[] = {3, 40, 200, 5000, 90'000};
+    const std::size_t longest = kLongest[random() % std::size(kLongest)];
+    const Lines lines = make_lines(kind, 1 + 1'800'000 / (longest / 2 + 12), longest, random);
+    options.order = random_order(random);
+    options.resources.threads = kThreadCounts[random() % std::size(kThreadCounts)];
+    options.framing =
+        random() % 3 == 0 ? RecordFraming::length_prefixed() : RecordFraming::delimited();
+    options.inputs.clear();
+    const auto half = lines.begin() + static_cast<std::ptrdiff_t>(random() % (lines.size() + 1));
+    options.inputs = {put("a", framed(Lines(lines.begin(), half), options.framing)),
+                      put("b", framed(Lines(half, lines.end()), options.framing))};
+    SCOPED_TRACE("round " + std::to_string(round) + ", longest " + std::to_string(longest));
+    const std::uint64_t few = 1 + random() % 20;
+    const SortReport report = expect_first(lines, few);
+    EXPECT_EQ(report.records_in, lines.size());
+    without_runs += report.runs == 0 && report.plan.arena_bytes != 0;
+    const std::uint64_t all = lines.size();
+    const std::uint64_t many[] = {all / 2 + 1, 1 + random() % all, all, all + 1};
+    with_runs += expect_first(lines, many[random() % std::size(many)]).runs > 1;
+  }
+  EXPECT_GT(without_runs, 3U);
+  EXPECT_GT(with_runs, 2U);
+}
+
+// Few pass without a run, in any order, and where each comes before all others.
+TEST_F(FirstLinesOfFiles, FewReachNoDisk) {
+  auto random = test_random();
+  for (const bool descending : {false, true}) {
+    options.order.descending = descending;
+    Lines lines = make_lines(LineKind::kRandom, 100'000, 60, random);
+    for (const bool shuffled : {true, false}) {
+      if (!shuffled) std::sort(lines.begin(), lines.end(), std::greater<>());
+      put_input(lines);
+      for (const std::uint64_t most : {2, 100, 1000}) EXPECT_EQ(expect_first(lines, most).runs, 0U);
+    }
+    // Those that are wanted come first, but the last of them comes at the very end.
+    for (const std::ptrdiff_t most : {2, 100, 1000}) {
+      lines = sorted(lines, options.order);
+      std::rotate(lines.begin() + most - 1, lines.begin() + most, lines.end());
+      put_input(lines);
+      expect_first(lines, static_cast<std::uint64_t>(most));
+    }
+  }
+}
+
+TEST_F(FirstLinesOfFiles, FromFewInputs) {
+  options.header_records = 1;
+  options.inputs = {put("a", "head\nb\na\n"), put("b", "other\nc\na\n")};
+  expect_first({"b", "a", "c", "a"}, 3, "head\n");
+  options.merge_inputs = true;
+  options.inputs = {put("a", "head\na\nb\n"), put("b", "other\na\nc\n")};
+  expect_first({"a", "b", "a", "c"}, 3, "head\n");
+}
+
+// Records that are kept apart count as others do, and those that stand for them.
+TEST_F(FirstLinesOfFiles, AmongThemLongOnes) {
+  auto random = test_random();
+  Lines lines;
+  for (int i = 0; i < 60'000; ++i) {
+    std::string line = std::to_string(random() % 20'000) + ',' + std::to_string(random() % 300);
+    if (i % 3000 == 1) line += std::string(80'000, 'x');
+    if (i % 3000 == 2) line.insert(0, 80'000, 'x');
+    lines.push_back(std::move(line));
+  }
+  put_input(lines);
+  options.resources.memory_bytes = 2 * kMiB;
+  for (const bool with_keys : {false, true}) {
+    for (const Ties ties : {Ties::kInputOrder, Ties::kRecordBytes}) {
+      options.order = {};
+      if (with_keys) options.order.keys = std::make_shared<KeysBehindComma>();
+      options.order.ties = ties;
+      for (const std::uint64_t most : {1, 100, 20'000, 59'999}) expect_first(lines, most);
+    }
+  }
+}
+
+TEST_F(FirstLinesOfFiles, OfSortedInputs) {
+  auto random = test_random();
+  options.merge_inputs = true;
+  for (const std::size_t inputs : {3, 40}) {
+    for (const bool unique : {false, true}) {
+      options.order.unique = unique;
+      options.order.keys = std::make_shared<KeysBehindComma>();
+      options.inputs.clear();
+      Lines all;
+      for (std::size_t i = 0; i < inputs; ++i) {
+        add_input(sorted(make_lines(LineKind::kFields, 1000, 100, random), options.order), all);
+      }
+      for (const std::uint64_t most : {1, 100, 30'000}) {
+        EXPECT_EQ(expect_first(all, most).runs > 0, inputs == 40);
+      }
+    }
+  }
+}
+
+TEST(FirstLinesOfASorter, AreThoseOfAStableSort) {
+  auto random = test_random();
+  const TemporaryFolder folder(fast_folder());
+  for (const bool counted : {false, true}) {
+    const Lines lines =
+        make_lines(counted ? LineKind::kFewLines : LineKind::kFields, 40'000, 100, random);
+    for (const std::uint64_t most : {1, 50, 15'000, 50'000}) {
+      LineSorter sorter(
+          {}, {.first_records = most, .memory_bytes = kMiB, .folders = {folder.path().string()}});
+      EXPECT_EQ(pushed_through(sorter, lines), first_of(sorted(lines, {}), most));
+      EXPECT_EQ(sorter.records(), lines.size());
+    }
+  }
+}
+
+}}  // namespace vortex::test
