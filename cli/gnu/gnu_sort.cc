@@ -153,6 +153,7 @@ LineSortOptions line_sort_options(const GnuSortOptions& options, const char* pro
         std::min(options.memory_bytes, most_memory_bytes(memory_limits())), kMinMemoryBytes);
   }
   what.resources.threads = options.threads;
+  what.resources.first_records = options.first_lines;
   what.resources.output_in_place = options.in_place ? InPlace::kAlways : InPlace::kWhereNeeded;
   what.resources.sync = options.sync;
   what.resources.folders = options.folders;

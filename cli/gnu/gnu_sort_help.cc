@@ -39,6 +39,7 @@ What is done:
   -s,--stable                  keep the order of lines whose keys are equal
   -u,--unique                  keep only the first of lines whose keys are equal
   -z,--zero-terminated         lines end with NUL, not with a newline
+  --first=N                    write only the first N lines, as head -n N would leave them
   --files0-from=F              read the files whose names, each ended by NUL, are in F
 
 How it is done:

@@ -26,6 +26,7 @@ enum : int {
   kCompressProgram,
   kDebug,
   kFiles0From,
+  kFirst,
   kHelp,
   kInPlace,
   kNoSync,
@@ -47,6 +48,7 @@ const option kLongOptions[] = {
     {"dictionary-order", no_argument, nullptr, 'd'},
     {"ignore-case", no_argument, nullptr, 'f'},
     {"files0-from", required_argument, nullptr, kFiles0From},
+    {"first", required_argument, nullptr, kFirst},
     {"general-numeric-sort", no_argument, nullptr, 'g'},
     {"ignore-nonprinting", no_argument, nullptr, 'i'},
     {"key", required_argument, nullptr, 'k'},
@@ -167,6 +169,10 @@ void Parser::take(int letter, const char* argument, bool is_long) {
       options_.threads = static_cast<unsigned>(std::min<std::uint64_t>(threads, kMaxSortThreads));
       break;
     }
+    case kFirst:
+      options_.first_lines = parse_count(argument, "--first");
+      if (options_.first_lines == 0) throw UsageError("number of first lines must be nonzero");
+      break;
     case 'y':  // of Solaris, and without a meaning here
       // An argument of its own that is no number is the next operand.
       if (argument == argv_[optind - 1] && argument[std::strspn(argument, "0123456789")] != '\0') {
@@ -271,6 +277,9 @@ void Parser::expect_one_input() const {
   }
   if (options_.output) {
     throw UsageError(fmt::format("options '-{}o' are incompatible", check_));
+  }
+  if (options_.first_lines != 0) {
+    throw UsageError(fmt::format("options '-{} --first' are incompatible", check_));
   }
 }
 

@@ -24,6 +24,7 @@ struct GnuSortOptions {
   std::vector<std::string> folders;          // empty: $TMPDIR or /tmp
   std::uint64_t memory_bytes = 0;            // 0: the library's choice
   unsigned threads = 0;                      // 0: the library's choice
+  std::uint64_t first_lines = 0;             // 0: all
   bool zero_terminated = false;
   bool compress_runs = false;  // always
   bool in_place = false;

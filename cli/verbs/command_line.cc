@@ -179,6 +179,10 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_flag("-s,--stable", options.stable,
                 "Keep the order of records with equal keys (of one length: always so)");
   verb.add_flag("-m,--merge", options.merge, "The inputs are sorted already: only merge them");
+  add_number(verb, "--first", options.first,
+             "Only so many records or lines come out, the first of the order: few are kept in "
+             "memory while the others pass",
+             1);
   add_resources(verb, options);
   verb.add_flag("--plan", options.plan, "Print what would be done, and do nothing");
   verb.add_flag(

@@ -43,13 +43,11 @@ ExternalSortOptions external_sort_options(const SortOptions& options) {
 
 void print_json(const SortPlan& plan) {
   nlohmann::ordered_json json = {
-      {"kind", "vortex sort plan"},
-      {"input_bytes", known(plan.input_bytes)},
-      {"record_bytes", plan.record_bytes},
-      {"memory_bytes", plan.memory_bytes},
-      {"block_bytes", plan.block_bytes},
-      {"pool_blocks", plan.pool_blocks},
+      {"kind", "vortex sort plan"},        {"input_bytes", known(plan.input_bytes)},
+      {"record_bytes", plan.record_bytes}, {"memory_bytes", plan.memory_bytes},
+      {"block_bytes", plan.block_bytes},   {"pool_blocks", plan.pool_blocks},
   };
+  if (plan.first_records != 0) json["first_records"] = plan.first_records;
   if (plan.merged_inputs != 0) {
     json["merged_inputs"] = plan.merged_inputs;
     json["inputs_at_a_time"] = plan.inputs_in_blocks;
@@ -99,7 +97,9 @@ void print(std::FILE* out, const ExternalSortOptions& what, const SortReport& re
   fmt::print(out, "{}", to_string(report.plan));
   fmt::print(out, "sorted          {} {}, {}\n", report.records_in, to_string(*what.format),
              format_bytes(report.input_bytes));
-  if (what.unique) fmt::print(out, "left            {} records\n", report.records_out);
+  if (report.records_out != report.records_in) {
+    fmt::print(out, "left            {} records\n", report.records_out);
+  }
   print_report(out, report, bound);
 }
 

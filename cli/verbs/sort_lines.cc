@@ -46,6 +46,7 @@ void print_plan_json(const SortPlan& plan) {
       {"prefetch", prefetch_kind_name(plan.prefetch)},
       {"disks", plan.disks},
   };
+  if (plan.first_records != 0) json["first_records"] = plan.first_records;
   if (plan.merged_inputs != 0) {
     json["merged_inputs"] = plan.merged_inputs;
     json["inputs_in_blocks"] = plan.inputs_in_blocks;
@@ -65,7 +66,7 @@ int show_plan(const LineSortOptions& what, bool as_json) {
 }
 
 void print_report_json(std::FILE* out, const SortReport& report,
-                     const std::optional<DiskBound>& bound) {
+                       const std::optional<DiskBound>& bound) {
   nlohmann::ordered_json json = {
       {"kind", "vortex sort of lines"},      {"records_in", report.records_in},
       {"records_out", report.records_out},   {"input_bytes", report.input_bytes},

@@ -65,6 +65,7 @@ void expect_places(const SortOptions& options) {
 
 SortResources sort_resources(const SortOptions& options) {
   SortResources resources;
+  resources.first_records = options.first;
   resources.memory_bytes = parse_memory(options.memory);
   // A plan is the same for all speeds.
   parse_run_folders(options.folders,

@@ -43,7 +43,8 @@ struct SortOptions {
   std::string compress = "auto";
   unsigned threads = 0;
   std::uint64_t seed = 1;
-  std::string trace;  // empty: none
+  std::uint64_t first = 0;  // 0: all
+  std::string trace;        // empty: none
   bool unique = false;
   bool stable = false;  // of records every sort is
   bool merge = false;

@@ -138,6 +138,41 @@ class Orders(Comparison):
         self.compare("-S1M", *inputs, "-o", "-")  # a file
         self.assertGreater((self.folder / "-").stat().st_size, 0)
 
+    def test_the_first_lines(self):
+        """As GNU sort and head -n write them, in memory, in runs, merged, from pipes."""
+        def first_of(lines, first):
+            return b"".join(line + b"\n" for line in lines[:first])
+
+        text = self.text(60000)
+        self.put("in", text)
+        self.put("in2", self.text(300))
+        for options in ([], ["-r"], ["-u"], ["-n", "-u"], ["-s", "-k2,2"], ["-k2,2nr"], ["-f", "-u"], ["-V"],
+                        ["-s", "-n", "-r"]):
+            locale = self.random.choice(["C", "en_US.UTF-8"])
+            names = ["-", "in2"] if self.random.random() < 0.5 else ["in", "in2"]
+            whole = self.run_sort(GNU, [*options, *names], text, locale).stdout.split(b"\n")[:-1]
+            for first in (1, 2000, 30000, len(whole) - 1, len(whole), 1 << 63):
+                ours = self.run_sort(OURS, ["-S8M", "--parallel", str(self.random.choice([1, 2, 7])), *options,
+                                            f"--first={first}", *names], text, locale)
+                self.assertEqual((ours.returncode, ours.stderr), (0, b""))
+                self.assertEqual(ours.stdout, first_of(whole, first), (options, first, locale, names))
+        for name in ("in", "in2"):
+            self.run_sort(OURS, [name, "-o", name])
+        whole = self.run_sort(GNU, ["-m", "in", "in2"]).stdout.split(b"\n")[:-1]
+        for first in (1, 500, 1 << 20):
+            self.assertEqual(self.run_sort(OURS, ["-m", "--first", str(first), "in", "in2"]).stdout,
+                             first_of(whole, first))
+        self.assertEqual(self.run_sort(OURS, ["--first=3", "in", "-o", "in"]).stdout, b"")
+        self.assertEqual((self.folder / "in").read_bytes().count(b"\n"), 3)
+
+    def test_first_lines_that_cannot_be(self):
+        for arguments, said in ((["--first=0"], b"sort: number of first lines must be nonzero\n"),
+                                (["--first=x"], b"sort: invalid --first argument 'x'\n"),
+                                (["-c", "--first=1"], b"sort: options '-c --first' are incompatible\n"),
+                                (["-C", "--first=1"], b"sort: options '-C --first' are incompatible\n")):
+            done = self.run_sort(OURS, arguments)
+            self.assertEqual((done.returncode, done.stderr), (2, said))
+
     def test_merges(self):
         # An input must be sorted by the options of the merge, else any output is right.
         files = [f"m{i}" for i in range(5)]

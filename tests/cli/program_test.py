@@ -504,6 +504,27 @@ class Sort(Program):
                                   cost)["block_bytes"] for cost in ("0", "4M"))
         self.assertGreater(large, 2 * small)
 
+    def test_the_first_records(self):
+        source = random.Random(12)
+        records = [source.randrange(5000).to_bytes(2, "big") + source.randbytes(5) for _ in range(250000)]
+        data = b"".join(records)
+        self.put("in", data)
+        ordered = sorted(records, key=lambda record: record[:2])
+        options = ["--record", 7, "--key", "0:2", "-S", "700k"]
+        for first in (1, 1000, 100000, 1 << 40):
+            done = self.run_vortex("sort", "-", "-o", "-", *options, "--first", first, stdin=data)
+            self.assertEqual(done.stdout, b"".join(ordered[:first]))
+            plan = self.sort("in", "-o", "out", *options, "--first", first, "--plan")
+            report = self.sort("in", "-o", "out", *options, "--first", first)
+            self.assertEqual(self.bytes_of("out"), b"".join(ordered[:first]))
+            self.assertEqual(plan["in_memory"], first <= 1000)
+            self.assertEqual(report["runs"] == 0, first <= 1000)
+            self.assertEqual(plan.get("first_records"), first if first < 250000 else None)
+            self.assertEqual((report["records_in"], report["records_out"]), (250000, min(first, 250000)))
+        told = self.run_vortex("sort", "in", "-o", "out", *options, "--first", 9, "--plan").stdout.decode()
+        self.assertIn("kept in memory while the others pass", told)
+        self.assertIn("--first", self.refusal("sort", "in", "-o", "out", *options, "--first", 0))
+
     def test_plan_touches_nothing(self):
         self.gen("in", "-n", 100000)
         for memory, word in (("64M", "in memory"), ("2M", "merge order")):
