@@ -122,6 +122,13 @@ int main(void) {
     compare(&large, counts[i] / 10, NULL);
   }
 
+  // More than the caches hold.
+  const vtx_record_format many = {28, bytes, 1}, many_by_three = {28, numbers, 3};
+  order = by_bytes;
+  compare(&many, 80000, NULL);
+  order = by_numbers;
+  compare(&many_by_three, 80000, NULL);
+
   char records[] = "987654321";
   const vtx_key outside[] = {{.offset = 1, .length = 2}};
   const vtx_record_format wrong = {2, outside, 1};
