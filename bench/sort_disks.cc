@@ -146,9 +146,9 @@ void run(benchmark::State& state, const bench::DiskSpeeds& speeds) {
     bench::drop_page_cache();
     const double cpu = bench::cpu_seconds();
     const SortReport report = external_sort({.inputs = {input.path()},
-                                                     .output = output.path(),
-                                                     .format = Record::format(),
-                                                     .resources = resources_of(speeds)});
+                                             .output = output.path(),
+                                             .format = Record::format(),
+                                             .resources = resources_of(speeds)});
     state.SetIterationTime(report.seconds);
     state.counters["cpu_s"] = bench::cpu_seconds() - cpu;
     const auto bytes = static_cast<double>(settings.bytes);

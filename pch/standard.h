@@ -1,6 +1,6 @@
-// Headers of the standard library, read once for each of our libraries instead of once for each of its
-// sources, where they are most of what a compiler reads. Each file includes what it uses all the same: the
-// flavour `clang`, which `./dev lint` builds, is built without this.
+// Headers of the standard library, read once for each of our libraries instead of once for each of
+// its sources, where they are most of what a compiler reads. Each file includes what it uses all
+// the same: the flavour `clang`, which `./dev lint` builds, is built without this.
 #include <algorithm>
 #include <array>
 #include <atomic>

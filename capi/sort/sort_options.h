@@ -1,5 +1,5 @@
-// How the C interface describes sorts: what a sort of much data may use, and what stops it; records;
-// lines.
+// How the C interface describes sorts: what a sort of much data may use, and what stops it;
+// records; lines.
 #pragma once
 
 #include <cstdint>

@@ -65,7 +65,6 @@ class WordCodec {
   }
 
  private:
-
   KeyEncoder<Bits> encoder_;
   int rotate_;
 };
