@@ -23,16 +23,16 @@ Options files_of(const vtx_file_sort* files, const vtx_sort_resources* resources
   return options;
 }
 
-ExternalSortOptions options_of(const vtx_file_sort* files, const vtx_record_format* format,
-                               const vtx_sort_resources* resources) {
+ExternalSortOptions sort_options_of(const vtx_file_sort* files, const vtx_record_format* format,
+                                    const vtx_sort_resources* resources) {
   auto options = files_of<ExternalSortOptions>(files, resources);
   required(files->output, "the name of the output");
   options.format = record_format_of(format);
   return options;
 }
 
-LineSortOptions options_of(const vtx_file_sort* files, const vtx_line_format* format,
-                           const vtx_sort_resources* resources) {
+LineSortOptions sort_options_of(const vtx_file_sort* files, const vtx_line_format* format,
+                                const vtx_sort_resources* resources) {
   auto options = files_of<LineSortOptions>(files, resources);
   options.order = line_order_of(format, files->unique != 0);
   options.framing = line_framing_of(format);
@@ -61,7 +61,7 @@ using namespace vortex::capi;
 int vtx_sort_files(const vtx_file_sort* files, const vtx_record_format* format,
                    const vtx_sort_resources* resources, vtx_sort_report* report) {
   return answer(thread_error(), [&] {
-    const auto made = vortex::external_sort(options_of(files, format, resources));
+    const auto made = vortex::external_sort(sort_options_of(files, format, resources));
     if (report != nullptr) tell_report(made, *report);
   });
 }
@@ -70,15 +70,15 @@ int vtx_plan_files(const vtx_file_sort* files, const vtx_record_format* format,
                    const vtx_sort_resources* resources, const char** text) {
   return answer(thread_error(), [&] {
     expect_place(text);
-    *text =
-        keep(to_string(vortex::plan_external_sort(options_of(files, format, resources)))).c_str();
+    *text = keep(to_string(vortex::plan_external_sort(sort_options_of(files, format, resources))))
+                .c_str();
   });
 }
 
 int vtx_sort_lines(const vtx_file_sort* files, const vtx_line_format* format,
                    const vtx_sort_resources* resources, vtx_sort_report* report) {
   return answer(thread_error(), [&] {
-    const auto options = options_of(files, format, resources);
+    const auto options = sort_options_of(files, format, resources);
     required(files->output, "the name of the output");
     const auto made = vortex::sort_lines(options);
     if (report != nullptr) tell_report(made, *report);
@@ -89,7 +89,7 @@ int vtx_plan_lines(const vtx_file_sort* files, const vtx_line_format* format,
                    const vtx_sort_resources* resources, const char** text) {
   return answer(thread_error(), [&] {
     expect_place(text);
-    const auto options = options_of(files, format, resources);
+    const auto options = sort_options_of(files, format, resources);
     required(files->output, "the name of the output");
     *text = keep(to_string(vortex::plan_line_sort(options))).c_str();
   });
@@ -99,7 +99,7 @@ int vtx_check_lines(const vtx_file_sort* files, const vtx_line_format* format,
                     const vtx_sort_resources* resources, vtx_line_disorder* disorder) {
   return answer(thread_error(), [&] {
     expect_place(disorder);
-    auto found = vortex::check_lines(options_of(files, format, resources));
+    auto found = vortex::check_lines(sort_options_of(files, format, resources));
     *disorder = {};
     if (!found) return;
     const vortex::LineDisorder& kept = keep(std::move(*found));
