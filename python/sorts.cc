@@ -32,8 +32,8 @@ namespace vortex_python {
 namespace {
 
 // What a sort reports goes to a function of Python's, and a signal that Python has noted ends the
-// sort, both at most 20 times a second. What Python raises is kept here: a sort may pass it from
-// one of its threads to another.
+// sort, both at most 20 times a second, and when a phase begins. What Python raises is kept here: a
+// sort may pass it from one of its threads to another.
 class Watch {
  public:
   explicit Watch(nb::object progress) : progress_(std::move(progress)) {}
@@ -71,8 +71,9 @@ class Watch {
   void report(const vortex::SortProgress& progress) {
     if (std::this_thread::get_id() != caller_.load()) return;
     const Clock::time_point now = Clock::now();
-    if (last_ && now - *last_ < kInterval) return;
+    if (last_ && now - *last_ < kInterval && progress.phase == phase_) return;
     last_ = now;
+    phase_ = progress.phase;
     const nb::gil_scoped_acquire acquired;
     try {
       if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -89,6 +90,7 @@ class Watch {
   nb::object progress_;
   std::atomic<std::thread::id> caller_;
   std::optional<Clock::time_point> last_;
+  vortex::SortPhase phase_ = vortex::SortPhase::kReading;
   std::optional<nb::python_error> raised_;
 };
 
