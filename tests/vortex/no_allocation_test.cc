@@ -15,6 +15,7 @@
 #include "tests/support/watched_heap.h"
 #include "tests/vortex/placing.h"
 #include "vortex/error.h"
+#include "vortex/fault/region_table.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
@@ -182,6 +183,26 @@ TYPED_TEST(NoAllocation, ForwardingAFault) {
       test::action_of([](int, siginfo_t* info, void*) { test::Pages::allow(info->si_addr); }));
   test::Pages pages(1);
   write_blocks(reinterpret_cast<char*>(pages.begin()), 1);
+}
+
+// Streams end while memory is short, too, and those of a parent that gave way to others.
+TEST(NoAllocationOfTheTable, Removing) {
+  if (!test::kWatchedHeap) GTEST_SKIP() << test::kNoWatchedHeap;
+  struct Nobody final : FaultServer {
+    bool serve(const Fault&, Failure&) noexcept override { return false; }
+    void abandon(const Failure&) noexcept override {}
+  } nobody;
+  auto* const begin = reinterpret_cast<std::byte*>(std::uintptr_t{0x10000000});  // never touched
+  Region inherited(begin, 10, nobody), own(begin, 10, nobody), second(begin + 10, 10, nobody),
+      third(begin + 20, 10, nobody);
+  RegionTable table;
+  table.add(inherited);
+  table.become_inherited();
+  for (Region* region : {&own, &second, &third}) table.add(*region);
+  const std::size_t before = allocations;
+  for (Region* region : {&inherited, &own, &second, &third}) table.remove(*region);
+  EXPECT_EQ(allocations, before);
+  EXPECT_EQ(table.size(), 0U);
 }
 
 }  // namespace

@@ -58,9 +58,11 @@ void RegionTable::add(Region& region) {
 void RegionTable::remove(Region& region) noexcept {
   std::lock_guard lock(change_mutex_);
   const Snapshot& now = *current_.load(std::memory_order_relaxed);
+  const auto is_this = [&region](const Entry& entry) { return entry.region == &region; };
+  // It has given way: there may be no room for all the others.
+  if (std::none_of(now.begin(), now.end(), is_this)) return;
   spare_->clear();
-  std::copy_if(now.begin(), now.end(), std::back_inserter(*spare_),
-               [&region](const Entry& entry) { return entry.region != &region; });
+  std::copy_if(now.begin(), now.end(), std::back_inserter(*spare_), std::not_fn(is_this));
   publish_spare();
 }
 
