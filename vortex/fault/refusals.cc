@@ -44,6 +44,17 @@ void forget(KeptFailure& kept) noexcept {
   kept_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
+void forget_all_of(std::int32_t thread) noexcept {
+  std::lock_guard lock(mutex);
+  const auto forget_those = [thread](auto& all) {
+    for (KeptFailure& place : all) {
+      if (place.thread == thread) forget(place);
+    }
+  };
+  forget_those(of_instructions);
+  forget_those(of_calls);
+}
+
 bool take_refusal_of(std::int32_t thread, Failure* failure) noexcept {
   bool found = false;
   std::lock_guard lock(mutex);
@@ -72,6 +83,9 @@ bool in_system_call(std::int32_t thread) noexcept {
 
 void enter_guarded() noexcept {
   guarded_like(current_thread_id()).fetch_add(1, std::memory_order_relaxed);
+  // What nobody has asked for: of a touch that found what another thread's failure was filled with,
+  // or of a call before a jump.
+  if (kept_count.load(std::memory_order_relaxed) != 0) forget_all_of(current_thread_id());
 }
 
 void leave_guarded() noexcept {
