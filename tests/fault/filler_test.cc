@@ -14,6 +14,7 @@
 #include "tests/support/error_of.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
+#include "tests/support/threads.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
@@ -149,6 +150,30 @@ TYPED_TEST(Filler, SeveralThreads) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(right, 80);
   EXPECT_GE(told.calls, 32);
+}
+
+// Each on a page of its own, whichever of them was refused last.
+TYPED_TEST(Filler, WhatOneThreadStoresOthersLeave) {
+  constexpr std::size_t kBlocks = 200, kThreads = 3;
+  static_assert(kThreads * 4096 <= kBlockBytes);
+  BlockPool pool(small_blocks(4));
+  auto script = sink_script(kBlocks * kBlockBytes);
+  script->fail_take_at = 0;
+  auto stream = stream_into(pool, script);
+  stream.fill_on_failure({[](void*, const Failure&) noexcept {}, nullptr});
+  SpinBarrier together(kThreads);
+  std::atomic<int> kept{0};
+  run_together(kThreads, [&](std::size_t thread) {
+    for (std::size_t block = 0; block < kBlocks; ++block) {
+      auto* const at =
+          static_cast<volatile char*>(stream.data() + block * kBlockBytes + thread * 4096);
+      together.arrive_and_wait();
+      *at = 1;
+      together.arrive_and_wait();
+      kept += *at;
+    }
+  });
+  EXPECT_EQ(kept, static_cast<int>(kThreads * kBlocks));
 }
 
 template <typename EngineType>

@@ -1,7 +1,6 @@
 #include "vortex/stream.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <mutex>
@@ -15,6 +14,7 @@
 #include "vortex/fault/region_table.h"
 #include "vortex/fault_dispatcher.h"
 #include "vortex/os/reservation.h"
+#include "vortex/stream/filler.h"
 #include "vortex/thread/activity.h"
 #include "vortex/thread/futex.h"
 #include "vortex/thread/this_thread.h"
@@ -31,13 +31,6 @@ bool locked_for(const FutexMutex& mutex, std::int32_t thread) noexcept {
   }
   return false;
 }
-
-// Zeros where a touch was refused.
-struct FillerPiece {
-  std::uint64_t offset = 0;
-  std::size_t bytes = 0;  // 0: there are none
-};
-constexpr std::uint64_t kFillerBytes = std::uint64_t{1} << 20;
 
 }  // namespace
 
@@ -59,8 +52,8 @@ struct Stream::State final : FaultServer {
               bool passes = false) noexcept;
   // Whether a spurious fault comes so often in a row that serving it does not help.
   bool is_helpless(std::uint64_t offset, std::int32_t thread) noexcept;
-  // Makes a piece of filler bare again, unless a block has taken its place.
-  void take_away(FillerPiece& piece) noexcept;
+  // Leaves filler alone where blocks have taken its place.
+  void forget_replaced_filler() noexcept;
 
   Stream& stream;
   std::string name;
@@ -82,9 +75,7 @@ struct Stream::State final : FaultServer {
   std::int32_t repeated_thread = 0;
   int repeats = 0;
   FailureCall on_failure;
-  // A ring: an instruction that touches many places finds them all.
-  std::array<FillerPiece, 16> filler{};
-  std::size_t next_filler = 0;
+  Filler filler{reservation};
 };
 
 Stream::ServiceLock::ServiceLock(Stream& stream) : stream_(stream) {
@@ -223,7 +214,9 @@ bool Stream::serve_locked(Access access, std::uint64_t offset) noexcept {
   if (failed()) return false;
   if (stopping()) return fail(ECANCELED, "destroyed while a thread still used it", offset);
   if (offset >= reserved_bytes_) return handle_overrun(offset);
-  return handle_fault(access, offset);
+  if (!handle_fault(access, offset)) return false;
+  state_->forget_replaced_filler();
+  return true;
 }
 
 bool Stream::State::serve(const Fault& fault, Failure& why) noexcept {
@@ -285,27 +278,23 @@ bool Stream::State::fill(const Fault& fault, FailureCall& call) noexcept {
   const std::uint64_t index = offset / block;
   if (!stream.is_vacant(index)) {
     // Another thread may have been quicker, before the error or once it has passed.
-    return stream.serve_locked(fault.access, offset) || !is_helpless(offset, current_thread_id());
+    return stream.serve_locked(fault.access, offset) || Filler::may_try_again(fault.address);
   }
+  constexpr std::uint64_t kFillerBytes = std::uint64_t{1} << 20;
   const std::uint64_t piece_begin = offset / kFillerBytes * kFillerBytes;
   const std::uint64_t begin = std::max(piece_begin, index * block);
   const std::uint64_t end = std::min(piece_begin + kFillerBytes, (index + 1) * block);
   const auto bytes = static_cast<std::size_t>(end - begin);
-  FillerPiece& piece = filler[next_filler++ % filler.size()];
-  take_away(piece);
-  // Pages of it may be refused for good.
-  if (reservation.vacate(stream.base() + begin, bytes) != 0) return false;
-  if (reservation.place_zeros(stream.base() + begin, bytes, true) != 0) return false;
-  piece = {begin, bytes};
+  forget_replaced_filler();
+  if (!filler.place(stream.base() + begin, bytes, fault.address)) return false;
   call = on_failure;
   return true;
 }
 
-void Stream::State::take_away(FillerPiece& piece) noexcept {
-  if (piece.bytes != 0 && stream.is_vacant(piece.offset / stream.block_bytes())) {
-    reservation.vacate(stream.base() + piece.offset, piece.bytes);
-  }
-  piece = {};
+void Stream::State::forget_replaced_filler() noexcept {
+  filler.forget([this](const std::byte* at) {
+    return !stream.is_vacant(static_cast<std::uint64_t>(at - stream.base()) / stream.block_bytes());
+  });
 }
 
 void Stream::fill_on_failure(const FailureCall& call) {
@@ -315,7 +304,8 @@ void Stream::fill_on_failure(const FailureCall& call) {
 
 void Stream::clear_filler() {
   ServiceLock lock(*this);
-  for (FillerPiece& piece : state_->filler) state_->take_away(piece);
+  state_->forget_replaced_filler();
+  state_->filler.take_away();
 }
 
 bool Stream::is_vacant(std::uint64_t) const noexcept { return false; }
