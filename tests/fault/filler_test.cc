@@ -201,6 +201,36 @@ TYPED_TEST(FillerDeathTest, TheProcessEndsWhereNoDataAreTouched) {
               KilledBySignal(TestFixture::kSignal), "past the end");
 }
 
+TYPED_TEST(FillerDeathTest, TheProcessEndsWhereAWriterIsWrong) {
+  const auto write = [](const std::function<void(OutputStream<char>&)>& body) {
+    BlockPool pool(small_blocks(2));
+    auto stream = stream_into(pool, sink_script(10 * kBlockBytes),
+                              {.comeback_blocks = 0, .reserve_bytes = 5 * kBlockBytes / 2});
+    Told told;
+    stream.fill_on_failure(told.call());
+    body(stream);
+  };
+  const auto store = [](OutputStream<char>& stream, std::size_t at) {
+    *static_cast<volatile char*>(stream.data() + at) = 1;
+  };
+  using ::testing::KilledBySignal;
+  EXPECT_EXIT(write([&](auto& stream) { store(stream, 2 * kBlockBytes); }),
+              KilledBySignal(TestFixture::kSignal), "raise reserve_bytes");
+  EXPECT_EXIT(write([&](auto& stream) {
+                store(stream, 0);
+                stream.finish(1);
+                store(stream, kBlockBytes);
+              }),
+              KilledBySignal(TestFixture::kSignal), "after finish");
+  // Each of two that go on for ever would be an excuse for the other.
+  EXPECT_EXIT(write([&](auto& stream) {
+                store(stream, 0);
+                store(stream, kBlockBytes);
+                run_together(2, [&](std::size_t thread) { store(stream, thread * 4096); });
+              }),
+              KilledBySignal(TestFixture::kSignal), "behind the window");
+}
+
 // It would be taken for data.
 TYPED_TEST(FillerDeathTest, TheProcessEndsInsideAFaultOfAnotherStream) {
   const auto touch_through_another = [] {

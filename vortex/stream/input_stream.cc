@@ -89,7 +89,8 @@ bool InputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcept
 
 bool InputStreamBase::is_vacant(std::uint64_t index) const noexcept {
   const auto length = source_->length();
-  return window_->is_vacant(index) && (!length || index * block_bytes() < *length);
+  return window_->is_vacant(index) && (index + 1) * block_bytes() <= reserved_bytes() &&
+         (!length || index * block_bytes() < *length);
 }
 
 bool InputStreamBase::handle_overrun(std::uint64_t offset) noexcept {

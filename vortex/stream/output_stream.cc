@@ -74,7 +74,7 @@ bool OutputStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
 }
 
 bool OutputStreamBase::is_vacant(std::uint64_t index) const noexcept {
-  return window_->is_vacant(index);
+  return !finished_ && (index + 1) * block_bytes() <= reserved_bytes() && window_->is_vacant(index);
 }
 
 bool OutputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
