@@ -430,6 +430,15 @@ TEST(InputStream, NoBlockReachesOverTheEndOfTheReservation) {
   }
 }
 
+TEST(InputStream, DataThatGoOnBehindTheReservationEndThere) {
+  BlockPool pool(test::small_blocks(2));
+  for (const std::uint64_t offset : {3 * kB, 5 * kB - 1, 5 * kB}) {
+    auto stream = stream_of_bytes(pool, zeros(5 * kB), {.reserve_bytes = 3 * kB});
+    const Failure failure = guarded([&] { (void)read_at(stream.data() + offset); });
+    EXPECT_TRUE(fails(failure, ENOSPC, "raise reserve_bytes")) << offset;
+  }
+}
+
 TEST(InputStream, FarBehindTheDataIsPastTheirEnd) {
   BlockPool pool(test::small_blocks(2));
   auto stream = stream_of_bytes(pool, zeros(10));

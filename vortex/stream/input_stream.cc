@@ -95,7 +95,9 @@ bool InputStreamBase::is_vacant(std::uint64_t index) const noexcept {
 
 bool InputStreamBase::handle_overrun(std::uint64_t offset) noexcept {
   const auto length = source_->length();
-  return length ? serve_end(offset, *length) : Stream::handle_overrun(offset);
+  // Of data that go on behind the reservation the end has no place in it.
+  const bool ends_here = length && *length <= std::min(offset, reserved_bytes());
+  return ends_here ? serve_end(offset, *length) : Stream::handle_overrun(offset);
 }
 
 bool InputStreamBase::place_block(std::uint64_t index, std::uint64_t offset) noexcept {
