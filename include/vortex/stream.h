@@ -53,24 +53,24 @@ class VORTEX_EXPORT Stream {
   Failure failure() const noexcept;
 
   // What a touch that was not served is told by, see fill_on_failure(): on the thread that touched,
-  // inside the handler of its signal, under the rules of docs/life_of_a_fault.md, "Rules for code
-  // in the handler". No lock of the library is held, so it may wait for whatever the code that
-  // touched may wait for. The stream may be gone by then.
+  // inside the handler of its signal, by the rules of docs/life_of_a_fault.md, "Rules for code in
+  // the handler". No lock of the library is held: it may wait for what the code that touched may
+  // wait for. The stream may be gone by then: what `context` points to must outlive such calls.
   struct FailureCall {
     void (*function)(void* context, const Failure& failure) noexcept = nullptr;
     void* context = nullptr;
   };
 
-  // For programs whose code guarded() cannot leave and that must not end, as interpreters. From now
-  // on a touch of data that cannot be served, outside of guarded(), finds zeros, is told to `call`,
-  // and goes on; what is stored there is lost. At most 1 MiB of a block is filled at a time, which
-  // other threads find as well, and the 16 last such pieces stay until clear_filler(): from then on
-  // touches fail, and are told, anew. System calls (userfaultfd) fail with EFAULT as before. The
-  // process still ends, with a line on stderr, where a touch could not have been right (behind the
-  // window or the end), inside a fault of another stream, in a forked child, where the system
-  // refuses memory, and in streams that do not say is_vacant(): those of Vortex-B and Vortex-S. A
-  // call without a function puts that back for all touches. Both throw Error(EFAULT) in a forked
-  // child and wait for the fault that is being served; not inside a fault.
+  // For programs that guarded() cannot leave and that must not end, as interpreters. From now on a
+  // touch outside of guarded() that cannot be served, of data or a read of what a writer has not
+  // written, finds zeros, is told to `call`, and goes on; what is stored there is lost. At most 1
+  // MiB of a block is filled at a time, which other threads find; the last 16 stay until
+  // clear_filler() or resize(): then touches fail, and are told, anew. System calls (userfaultfd)
+  // fail with EFAULT. The process still ends, with a line on stderr, where a touch cannot be right
+  // (behind the window or an end), inside a fault of another stream, in a forked child, where the
+  // system refuses memory, and in streams without an is_vacant(): those of Vortex-B and Vortex-S. A
+  // call without a function puts that back for all. Both throw Error(EFAULT) in a forked child and
+  // wait for the fault that is being served; not inside a fault.
   void fill_on_failure(const FailureCall& call);
   void clear_filler();
 

@@ -251,6 +251,8 @@ void AnyOrderStream::resize(std::uint64_t length, BlockFile& file) {
                            ": the reservation is for " +
                            format_bytes(reserved_bytes() - block_bytes_) + ": raise reserve_bytes");
   }
+  // Filler behind the new end would pass for a block once the file grows again.
+  clear_filler();
   ServiceLock lock(*this);
   const std::uint64_t before = transfers_.length();
   if (length == before) return;

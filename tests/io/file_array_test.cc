@@ -386,6 +386,32 @@ TEST_P(FileArrays, GoesOnWithFillerUntilThereIsRoomAgain) {
   EXPECT_TRUE(file_text(path) == text);
 }
 
+// Nobody would be told of what is stored in zeros that stay where the file has shrunk and grown.
+TEST_P(FileArrays, FillerGoesWhenTheFileShrinks) {
+  std::string text = fill(100 * kBlock);
+  const auto faults = std::make_shared<FailingWrites>(random());
+  open(faults);
+  std::atomic<int> told{0};
+  array->stream().fill_on_failure(
+      {[](void* count, const Failure&) noexcept { ++*static_cast<std::atomic<int>*>(count); },
+       &told});
+  auto* const data = static_cast<volatile char*>(array->data());
+  faults->armed = ENOSPC;
+  // Where the last of them finds no memory, so does the next.
+  for (std::size_t block = 0; told == 0 && block < 80; ++block) data[block * kBlock] = 'a';
+  ASSERT_GT(told, 0);
+  data[90 * kBlock] = 'b';
+  faults->armed = 0;
+  array->resize(50 * kBlock);
+  array->stream().clear_filler();
+  array->resize(100 * kBlock);
+  told = 0;
+  data[90 * kBlock] = 'c';
+  array->flush();
+  EXPECT_EQ(file_text(path).substr(90 * kBlock, 2), std::string("c\0", 2));
+  EXPECT_EQ(told, 0);
+}
+
 // The same while other threads are refused, too.
 TEST_P(FileArrays, ThreadsLiveOnWhenThereIsRoomAgain) {
   constexpr std::size_t kThreads = 3;
