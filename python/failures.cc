@@ -115,7 +115,7 @@ OpenFiles& open_files() {
 }
 
 // errno, text and path of what the calling thread's last touches failed with, and whether there is
-// any. From now on they fail anew.
+// any. From now on touches of all files fail anew: one call may have met zeros of several.
 std::tuple<int, std::string, std::string, bool> take_failure() {
   Noted noted;
   const std::uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
@@ -132,9 +132,13 @@ std::tuple<int, std::string, std::string, bool> take_failure() {
   const nb::gil_scoped_release released;
   const std::lock_guard lock(all.mutex);
   const auto found = all.files.find(noted.file);
-  if (found != all.files.end()) {
-    path = found->second->path;
-    found->second->stream.clear_filler();
+  if (found != all.files.end()) path = found->second->path;
+  for (const auto& [number, file] : all.files) {
+    try {
+      file->stream.clear_filler();
+    } catch (const vortex::Error&) {
+      // A forked child has no filler in its parent's files.
+    }
   }
   return {noted.failure.error, text, path, true};
 }

@@ -65,6 +65,26 @@ def test_a_cut_file_is_an_exception_behind_the_touch(numbers):
     assert all(one == "1" for at, one in enumerate(said) if at % 6), said
 
 
+TWO = """
+import os, sys
+import numpy as np, vortex
+f, g = (vortex.open(path, np.int64)[100_000:100_100] for path in sys.argv[1:])
+for path in sys.argv[1:]:
+    os.truncate(path, 4096)
+for touch in lambda: f + g, lambda: g.sum(), lambda: f.sum():
+    try:
+        print(touch())
+    except vortex.StreamError as error:
+        print(error.errno)
+"""
+
+
+def test_a_call_that_two_cut_files_fail_in_leaves_no_zeros(numbers, tmp_path):
+    path, a = numbers
+    a.tofile(tmp_path / "other")
+    assert said_by(TWO, path, tmp_path / "other") == ([str(errno.ENODATA)] * 3, "")
+
+
 STORES = """
 import resource, signal, sys
 import numpy as np, vortex
