@@ -112,6 +112,37 @@ def test_what_cannot_be_written_is_an_exception_and_may_be_tried_again(numbers):
     assert said_by(STORES, path)[0] == [str(errno.EFBIG), "True", str(errno.EFBIG), "True"]
 
 
+STORES_TO_WHAT_STAYS = """
+import os, sys
+import numpy as np, vortex
+path = sys.argv[1]
+def tell(store):
+    try:
+        store()
+        print("stored")
+    except vortex.StreamError as error:
+        print(error.errno, error.filename == path)
+with vortex.open(path, np.int64, "r+") as f:
+    f[5] = 7
+for at in (5, 5, 6, -1):
+    tell(lambda: f.__setitem__(at, 8))
+f = vortex.open(path, np.int64, "r+", memory=8 << 20)
+first = f[0]
+os.truncate(path, 4096)
+tell(lambda: f[-1])
+tell(lambda: f.__setitem__(0, 8))
+del f
+print(bool((np.fromfile(path, np.int64)[[0, 5]] == [first, 7]).all()))
+"""
+
+
+def test_stores_to_what_may_only_be_read_once_all_is_over(numbers):
+    path, _ = numbers
+    said, line = said_by(STORES_TO_WHAT_STAYS, path)
+    expected = [str(errno.EBADF), "True"] * 4 + [str(errno.ENODATA), "True"] * 2 + ["True"]
+    assert said == expected and line == ""
+
+
 SIGNALS = """
 import signal, sys
 import numpy as np, vortex

@@ -412,6 +412,38 @@ TEST_P(FileArrays, FillerGoesWhenTheFileShrinks) {
   EXPECT_EQ(told, 0);
 }
 
+// What a store meets may have been written and stay to be read, once no fault is served again. What
+// was changed before is written all the same.
+TEST_P(FileArrays, GoesOnWithFillerWhereAFailedStreamMayOnlyBeRead) {
+  std::string text = fill(20 * kBlock);
+  const auto faults = std::make_shared<FailingWrites>(random());
+  open(faults);
+  std::atomic<int> told{0};
+  array->stream().fill_on_failure({[](void* count, const Failure& failure) noexcept {
+                                     EXPECT_EQ(failure.error, EBADF);
+                                     ++*static_cast<std::atomic<int>*>(count);
+                                   },
+                                   &told});
+  auto* const data = static_cast<volatile char*>(array->data());
+  data[5] = text[5] = 'a';
+  array->flush();
+  EXPECT_EQ(data[9 * kBlock], text[9 * kBlock]);
+  faults->armed = ENOSPC;
+  data[3 * kBlock] = text[3 * kBlock] = 'b';
+  EXPECT_THROW(array->flush(), Error);
+  faults->armed = 0;
+  array->stream().cancel(EBADF, "the array was closed");
+  int stores = 0;
+  for (const std::size_t at : {std::size_t{5}, 3 * kBlock, 9 * kBlock, std::size_t{6}}) {
+    array->stream().clear_filler();
+    data[at] = 'c';
+    EXPECT_EQ(told, ++stores) << at;
+  }
+  array->flush();
+  close();
+  EXPECT_TRUE(file_text(path) == text);
+}
+
 // The same while other threads are refused, too.
 TEST_P(FileArrays, ThreadsLiveOnWhenThereIsRoomAgain) {
   constexpr std::size_t kThreads = 3;

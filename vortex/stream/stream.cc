@@ -54,6 +54,8 @@ struct Stream::State final : FaultServer {
   bool is_helpless(std::uint64_t offset, std::int32_t thread) noexcept;
   // Leaves filler alone where blocks have taken its place.
   void forget_replaced_filler() noexcept;
+  // Whether it refuses every later fault.
+  bool failed_for_good() const noexcept;
 
   Stream& stream;
   std::string name;
@@ -61,7 +63,7 @@ struct Stream::State final : FaultServer {
   Region region;
   FutexMutex mutex;
   // Both change under `failure_mutex`: `failure` before `failed` becomes true.
-  FutexMutex failure_mutex;
+  mutable FutexMutex failure_mutex;
   std::atomic<bool> failed{false};
   bool passing = false;  // of one fault alone: the next one is served
   std::atomic<bool> stopping{false};
@@ -260,11 +262,13 @@ void Stream::State::withhold(const Fault& fault) noexcept {
 bool Stream::State::readmit(std::byte* address) noexcept {
   if (locked_for(mutex, current_thread_id())) return false;
   std::lock_guard lock(mutex);
-  {
-    std::lock_guard failure_lock(failure_mutex);
-    if (stream.failed() && !passing) return false;
-  }
+  if (failed_for_good()) return false;
   return stream.clear_refused(static_cast<std::uint64_t>(address - stream.base()));
+}
+
+bool Stream::State::failed_for_good() const noexcept {
+  std::lock_guard lock(failure_mutex);
+  return failed.load(std::memory_order_acquire) && !passing;
 }
 
 bool Stream::State::fill(const Fault& fault, FailureCall& call) noexcept {
@@ -276,6 +280,10 @@ bool Stream::State::fill(const Fault& fault, FailureCall& call) noexcept {
     return false;
   }
   const std::uint64_t index = offset / block;
+  // What may only be read stays so from now on, however often the store is tried.
+  if (!stream.is_vacant(index) && fault.access != Access::kRead && failed_for_good()) {
+    stream.take_from_sight(offset);
+  }
   if (!stream.is_vacant(index)) {
     // Another thread may have been quicker, before the error or once it has passed.
     return stream.serve_locked(fault.access, offset) || Filler::may_try_again(fault.address);
