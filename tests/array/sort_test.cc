@@ -164,6 +164,15 @@ TYPED_TEST(SortFloatsTest, NumbersOfOneScale) {
   }
 }
 
+// The same by a team, in the passes that only arrays of this size get.
+TEST(SortFloats, OfOneScaleByThreads) {
+  auto random = test::test_random();
+  std::normal_distribution<float> normal;
+  std::vector<float> keys((std::size_t{1} << 21) + 77);
+  for (float& key : keys) key = normal(random) / 8;
+  expect_sorted(keys, {.threads = 2});
+}
+
 // Enough keys that the frequent ones are counted: a few of many, all of them, and the least and the
 // greatest of all.
 TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
