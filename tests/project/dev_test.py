@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs `./dev test` with a meson and a ninja that only say what a real one would.
+"""Runs `./dev` with a meson and a ninja that only say what a real one would.
 
   dev_test.py SOURCE_ROOT
 
 Whatever keeps a test from being run makes it fail: a name that no test has, and a `meson test` that
-ends before all have run.
+ends before all have run. What is measured is optimised.
 """
 
 import json
@@ -18,6 +18,7 @@ import unittest
 
 SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 MESON = """
+echo "$*" >>meson.calls
 if [[ $1 == setup ]]; then
   mkdir -p build/meson-info build/meson-logs
   touch build/build.ninja
@@ -29,6 +30,8 @@ else
   exit "$STATUS"
 fi
 """
+# Without a package for Python.
+NINJA = 'if [[ $* == *query* ]]; then exit 1; fi; echo "built: $*"'
 
 
 class Dev(unittest.TestCase):
@@ -40,7 +43,7 @@ class Dev(unittest.TestCase):
             (self.folder / name).parent.mkdir(exist_ok=True)
             shutil.copy(SOURCE_ROOT / name, self.folder / name)
         (self.folder / "bin").mkdir()
-        for name, script in {"meson": MESON, "ninja": 'echo "built: $*"', "dpkg-query": "echo installed"}.items():
+        for name, script in {"meson": MESON, "ninja": NINJA, "dpkg-query": "echo installed"}.items():
             (self.folder / "bin" / name).write_text(f"#!/usr/bin/env bash\n{script}\n")
             (self.folder / "bin" / name).chmod(0o755)
 
@@ -48,9 +51,11 @@ class Dev(unittest.TestCase):
         """`./dev test NAME...` where the test `one` is good, and meson ends with a status."""
         tests = [{"name": "one", "suite": ["vortex:io"], "cmd": [f"{self.folder}/build/one"], "depends": []}]
         run = {"name": "vortex:io / one", "result": "OK", "duration": 1, "returncode": 0}
-        environment = dict(os.environ, PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}", TESTS=json.dumps(tests),
-                           RUN=json.dumps(run), STATUS=str(status))
-        done = subprocess.run([self.folder / "dev", "test", *names], stdout=subprocess.PIPE,
+        return self.run_dev("test", *names, TESTS=json.dumps(tests), RUN=json.dumps(run), STATUS=str(status))
+
+    def run_dev(self, *arguments, **variables):
+        environment = dict(os.environ, PATH=f"{self.folder / 'bin'}:{os.environ['PATH']}", **variables)
+        done = subprocess.run([self.folder / "dev", *arguments], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, env=environment, check=False)
         return done.returncode, done.stdout
 
@@ -72,6 +77,24 @@ class Dev(unittest.TestCase):
         self.assertEqual(status, 1, text)
         self.assertIn("no test tow;", text)
         self.assertRegex(text, r"(?m)^0 passed, 1 failed$")
+
+    def test_what_is_measured_is_optimised(self):
+        for verb in (["scaling"], ["bench", "none"], ["bench", "python"]):
+            self.run_dev(*verb, TESTS="[]")
+            with open(self.folder / "build/.dev-parts", "a", encoding="utf-8") as parts:
+                parts.write("light_benchmarks\n")  # as `test --all` leaves it
+            (self.folder / "meson.calls").unlink()
+            self.run_dev(*verb, TESTS="[]")
+            calls = (self.folder / "meson.calls").read_text(encoding="utf-8").splitlines()
+            self.assertIn("setup --reconfigure build -Dlight_benchmarks=false", calls, verb)
+
+    def test_a_package_for_python_that_cannot_be_built_says_why(self):
+        (self.folder / "python").mkdir()
+        (self.folder / "python/environment.py").write_text('raise SystemExit("is the network there?")')
+        status, text = self.run_dev("bench", "python", TESTS="[]")
+        self.assertEqual(status, 1, text)
+        self.assertIn("is the network there?", text)
+        self.assertNotIn("built:", text)
 
 
 if __name__ == "__main__":
