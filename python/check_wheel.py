@@ -61,6 +61,10 @@ def complaints_about(wheel, root, python, work):
     sources = {f"vortex/{path.name}" for path in (root / "python/vortex").iterdir() if path.is_file()}
     for missing in sorted(sources - set(names)):
         yield f"{missing} is not in it"
+    # Of our own code, and of what is linked in.
+    for licence in ("LICENSE", *(f"python/licenses/{path.name}" for path in (root / "python/licenses").iterdir())):
+        if f"vortex_streams-{version}.dist-info/licenses/{licence}" not in names:
+            yield f"{licence} is not in it"
     module, = (name for name in names if name.startswith("vortex/_core.") and name.endswith(".so"))
     if ("abi3" in module) != ("-abi3-" in wheel.name):
         yield f"{module} has another ABI than the name of the wheel"
