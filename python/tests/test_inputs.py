@@ -59,6 +59,9 @@ def test_arrow(rng):
         np.testing.assert_array_equal(vortex.sorted(same), np.sort(a))
         np.testing.assert_array_equal(vortex.argsort(same), np.argsort(a, kind="stable"))
     np.testing.assert_array_equal(vortex.sorted(pa.array([True, False, True])), [False, True, True])
+    np.testing.assert_array_equal(vortex.sorted(pa.py_buffer(b"cab")), list(b"abc"))
+    for table in (pa.table({"one": [3, 2], "two": [1, 4]}), pa.record_batch({"one": [3, 2], "two": [1, 4]})):
+        np.testing.assert_array_equal(vortex.sorted(table), np.sort(np.asarray(table)))
     days = [datetime.datetime(2026, 1, 2), datetime.datetime(1960, 1, 1)]
     np.testing.assert_array_equal(vortex.sorted(pa.array(days)), np.sort(np.array(days, "M8[us]")))
     for nulls in (pa.array([1, None]), pa.array(["a", None])):
@@ -75,6 +78,8 @@ def test_strings_of_arrow():
         expected = sorted(range(len(words)), key=lambda i: words[i].encode() if words is WORDS else words[i])
         assert vortex.argsort(strings).tolist() == expected
         assert vortex.sorted(strings).to_pylist() == [words[i] for i in expected]
+        once = vortex.unique(strings, descending=True)
+        assert once.type == strings.type and once.to_pylist() == list(dict.fromkeys(words[i] for i in expected))[::-1]
     assert vortex.sorted(pa.array([], pa.string())).to_pylist() == []
 
 
@@ -86,5 +91,6 @@ def test_polars(rng):
         np.testing.assert_array_equal(vortex.argsort(same), np.argsort(a, kind="stable"))
     in_order = sorted(WORDS, key=str.encode)
     assert vortex.sorted(pl.Series(WORDS)).to_list() == in_order == pl.Series(WORDS).sort().to_list()
+    assert vortex.unique(pl.Series(WORDS)).to_list() == sorted(set(WORDS), key=str.encode)
     with pytest.raises(ValueError, match="nulls"):
         vortex.sorted(pl.Series([1, None]))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._inputs import array_of, changed_array, strings_of, taken
+from ._inputs import array_of, changed_array, distinct, strings_of, taken
 from ._keys import Names, field_keys, plain_fields
 
 _KINDS = {
@@ -342,11 +342,13 @@ def select(
         rows[...] = plain
 
 
-def unique(a: Any, *, descending: bool = False, threads: int = 0) -> npt.NDArray[Any]:
+def unique(a: Any, *, descending: bool = False, threads: int = 0) -> Any:
     """The elements in order, each once, as numpy.unique(): one axis, and one NaN or NaT at most.
 
-    a: what sorted() takes.
+    a: what sorted() takes; strings of pyarrow and polars come back as theirs.
     """
+    if strings_of(a) is not None:
+        return sorted(distinct(a), descending=descending, threads=threads)
     array = array_of(a)
     _check_order(array.dtype, None)
     copy = np.array(array, order="C", subok=False).reshape(-1)

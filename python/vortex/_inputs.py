@@ -20,7 +20,7 @@ def array_of(data: Any) -> np.ndarray:
     missing = getattr(data, "null_count", 0)
     if missing and not callable(missing) or callable(missing) and missing():
         raise ValueError("the data have nulls, which have no place in a numpy array: fill or drop them first")
-    if is_arrow(data):
+    if is_arrow(data) and hasattr(data, "to_numpy"):
         chunked = hasattr(data, "chunks")
         return data.to_numpy() if chunked else data.to_numpy(zero_copy_only=False)
     if hasattr(data, "to_numpy"):
@@ -62,12 +62,20 @@ def strings_of(data: Any) -> tuple[np.ndarray, np.ndarray] | None:
 
     if array.null_count:
         raise ValueError("the data have nulls, which have no place in their order: fill or drop them first")
+    # First: in one piece others have less than 2 GiB.
+    array = array.cast(pa.large_binary())
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    array = array.cast(pa.large_binary())
     _, offsets, content = array.buffers()
     ends = np.frombuffer(offsets, np.int64, len(array) + 1, 8 * array.offset) if len(array) else np.zeros(1, np.int64)
     return ends, np.frombuffer(content or b"", np.uint8)
+
+
+def distinct(strings: Any) -> Any:
+    """The strings in any order, each once, as pyarrow or polars has them."""
+    if is_arrow(strings) and str(strings.type).endswith("_view"):  # of which PyArrow finds none
+        return strings.cast(f"large_{str(strings.type)[:-5]}").unique().cast(strings.type)
+    return strings.unique()
 
 
 def taken(strings: Any, places: np.ndarray) -> Any:
