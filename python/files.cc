@@ -28,18 +28,20 @@ namespace {
 // All of a file, read or changed in any order in a fixed memory. Lives as long as a buffer of it.
 class Mapping {
  public:
-  Mapping(const std::string& path, std::size_t memory_bytes, bool writable) {
+  // Errors have `name`.
+  Mapping(const std::string& path, std::size_t memory_bytes, bool writable,
+          const std::string& name) {
     const nb::gil_scoped_release released;
     receive_faults();
     if (writable) {
       array_ = std::make_unique<vortex::FileArray<std::byte>>(
-          path, vortex::FileArrayOptions{.memory_bytes = memory_bytes});
+          path, vortex::FileArrayOptions{.memory_bytes = memory_bytes, .name = name});
     } else {
       reader_ = std::make_unique<vortex::FileReader<std::byte>>(
-          path, vortex::FileReaderOptions{.memory_bytes = memory_bytes});
+          path, vortex::FileReaderOptions{.memory_bytes = memory_bytes, .name = name});
       size_ = reader_->size();
     }
-    touched_.emplace(path, stream());
+    touched_.emplace(name, stream());
   }
 
   std::byte* data() const noexcept {
@@ -73,7 +75,7 @@ class Mapping {
     changed().flush(sync ? vortex::Flush::kSynced : vortex::Flush::kWritten);
   }
 
-  // What is not in memory cannot be touched any more.
+  // What is not in memory cannot be touched any more, and what is cannot be changed.
   void close() {
     const nb::gil_scoped_release released;
     stream().cancel(EBADF, "the array was closed");
@@ -132,7 +134,7 @@ PyType_Slot kMappingSlots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_bu
 
 void bind_files(nb::module_& module) {
   nb::class_<Mapping>(module, "Mapping", nb::type_slots(kMappingSlots))
-      .def(nb::init<const std::string&, std::size_t, bool>())
+      .def(nb::init<const std::string&, std::size_t, bool, const std::string&>())
       .def_prop_ro("size", &Mapping::size)
       .def_prop_ro("address", &Mapping::address)
       .def_prop_ro("writable", &Mapping::writable)

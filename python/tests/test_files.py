@@ -238,6 +238,14 @@ def test_create_fills_in_any_order(rng, tmp_path):
         f[0] = 1
 
 
+@pytest.mark.parametrize("name", ["n" * 255, "\N{SECTION SIGN}" * 127, "a" + "\N{GRINNING FACE}" * 63])
+def test_names_as_long_as_they_may_be(tmp_path, name):
+    with vortex.create(tmp_path / name, np.int8, 3) as f:
+        f[:] = 1
+    vortex.partition(tmp_path / name, [tmp_path / name, tmp_path / "b"], [2], dtype="i1")
+    assert sorted(os.listdir(tmp_path)) == sorted(["b", name]) and (tmp_path / name).read_bytes() == b"\1" * 3
+
+
 def test_create_leaves_nothing_behind_an_exception(tmp_path):
     (tmp_path / "old").write_bytes(b"old")
     with pytest.raises(KeyError):
@@ -263,9 +271,15 @@ def test_errors_name_errno_and_file(tmp_path):
     (tmp_path / "odd").write_bytes(b"12345")
     with pytest.raises(ValueError, match="multiple"):
         vortex.open(tmp_path / "odd", np.int16)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as caught:
         with vortex.create(tmp_path / "no/folder", np.int8, 1):
             pass
+    assert caught.value.filename == str(tmp_path / "no/folder")
+    with pytest.raises(OSError) as caught:
+        with vortex.create(tmp_path / "large", np.int8, 1 << 62):
+            pass
+    assert caught.value.filename == str(tmp_path / "large") and ".large" not in str(caught.value)
+    assert sorted(os.listdir(tmp_path)) == ["odd"]
     (tmp_path / "empty").write_bytes(b"")
     assert vortex.open(tmp_path / "empty", np.int16).shape == (0,)
 

@@ -111,7 +111,8 @@ class Array(np.ndarray):
             self.close()
 
     def close(self) -> None:
-        """Writes what was changed, and ends the use of the file: later touches raise StreamError.
+        """Writes what was changed, and ends the use of the file: later stores, and reads of what is not in
+        memory any more, raise StreamError.
 
         BufferError while views are alive; what other libraries made of the array is not known. Memory
         and descriptor are given back when the array itself is gone.
@@ -339,7 +340,7 @@ def open(  # noqa: A001
     name = name_of(path)
     header = npy_header(name)
     with naming(name):
-        mapping = _core.Mapping(name, memory, mode == "r+")
+        mapping = _core.Mapping(name, memory, mode == "r+", name)
     if header is not None:
         kind, shape, offset = header
         _checked(kind)
@@ -373,24 +374,56 @@ def _sync_folder(folder: str) -> None:
         os.close(descriptor)
 
 
+def _hidden(path: str) -> str:
+    """The name that a file has until it is complete, beside its own."""
+    folder, base = os.path.split(path)
+    # A name has at most 255 bytes.
+    return os.path.join(folder, f".{os.fsencode(base)[:200].decode(errors='ignore')}.{secrets.token_hex(6)}")
+
+
+@contextlib.contextmanager
+def _calling(part: str, path: str) -> Iterator[None]:
+    """What fails under a hidden name has the name that was asked for."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or isinstance(error, StreamError):
+            raise
+        raise OSError(error.errno, str(error.strerror).replace(part, path), path) from None
+
+
+def _make(part: str) -> int:
+    return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+
+def _replace(part: str, path: str) -> None:
+    with _calling(part, path):
+        os.replace(part, path)
+        _sync_folder(os.path.dirname(path) or ".")
+
+
 class NewFile:
     """A file that appears under its name when it is complete and on the disk; an error leaves what was there."""
 
     def __init__(self, path: str) -> None:
-        folder, base = os.path.split(path)
-        self._path, self._part = path, os.path.join(folder, f".{base[:200]}.{secrets.token_hex(6)}")
+        self._path, self._part = path, _hidden(path)
         self.descriptor = -1
 
     def __enter__(self) -> NewFile:
-        self.descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with _calling(self._part, self._path):
+            self.descriptor = _make(self._part)
         return self
 
+    def write(self, array: npt.NDArray[Any]) -> None:
+        with _calling(self._part, self._path):
+            write(self.descriptor, array)
+
     def finish(self) -> None:
-        os.fsync(self.descriptor)
+        with _calling(self._part, self._path):
+            os.fsync(self.descriptor)
 
     def appear(self) -> None:
-        os.replace(self._part, self._path)
-        _sync_folder(os.path.dirname(self._path) or ".")
+        _replace(self._part, self._path)
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         os.close(self.descriptor)
@@ -406,16 +439,15 @@ class _Creation:
         self._array: Array | None = None
 
     def __enter__(self) -> Array:
-        folder, base = os.path.split(self._path)
-        self._part = os.path.join(folder, f".{base[:200]}.{secrets.token_hex(6)}")
+        self._part = _hidden(self._path)
         header = new_header(self._dtype, self._shape) if self._path.endswith(".npy") else b""
         count = int(np.prod(self._shape, dtype=object))
-        with naming(self._path):
-            descriptor = os.open(self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with _calling(self._part, self._path):
+            descriptor = _make(self._part)
             try:
                 with io.open(descriptor, "wb") as file:
                     file.write(header)
-                mapping = _core.Mapping(self._part, self._memory, True)
+                mapping = _core.Mapping(self._part, self._memory, True, self._path)
                 mapping.resize(len(header) + count * self._dtype.itemsize, True)
             except BaseException:
                 os.unlink(self._part)
@@ -426,10 +458,9 @@ class _Creation:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
         try:
             if kind is None and self._array is not None:
-                with naming(self._path):
+                with _calling(self._part, self._path):
                     self._array.flush()
-                    os.replace(self._part, self._path)
-                    _sync_folder(os.path.dirname(self._path) or ".")
+                _replace(self._part, self._path)
                 self._array.flags.writeable = False
                 _refuse_views(self._array, "what they change from now on is lost; the file is complete")
             else:
