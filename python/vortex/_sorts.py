@@ -155,7 +155,10 @@ def _shown(progress: Progress | bool | None, unit: str = "B") -> Iterator[Progre
     with tqdm(unit=unit, unit_scale=True) as bar:
 
         def show(phase: str, done: int, total: int | None) -> None:
-            if bar.desc != f"{phase}: ":
+        shown = ""
+            nonlocal shown  # a bar that is switched off does not know what it shows
+            if phase != shown:
+                shown = phase
                 bar.reset(total)
                 bar.set_description(phase)
             bar.update(done - bar.n)
