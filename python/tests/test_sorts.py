@@ -336,7 +336,8 @@ def test_errors_name_errno_and_file(tmp_path):
     assert caught.value.errno == errno.ENOMEM
     with pytest.raises(OSError):
         vortex.sort_file(tmp_path / "large", tmp_path / "out", dtype="u4", folders=tmp_path / "no", memory=MEMORY // 4)
-    for arguments in ({}, {"dtype": "u4", "record": 4}, {"record": "words"}, {"dtype": "u4", "header": 1}):
+    for arguments in ({}, {"dtype": "u4", "record": 4}, {"record": "words"}, {"dtype": "u4", "header": 1}, {"record": 0},
+                      {"record": -1}):  # fmt: skip
         with pytest.raises(ValueError):
             vortex.sort_file(tmp_path / "odd", tmp_path / "out", **arguments)
     assert sorted(os.listdir(tmp_path)) == ["large", "odd"]
@@ -372,6 +373,8 @@ import numpy as np, vortex
 def progress(phase, done, total):
     if phase == sys.argv[3]:
         os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(ValueError):
+            vortex.check(tmp_path / "odd", **arguments)
 def left():
     return sorted(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 arguments = {"raw": {"dtype": "i8"}, "text": {"record": "lines"}}[sys.argv[4]]

@@ -130,6 +130,8 @@ def _form(sources: list[str], dtype: Any, record: int | str | None, key: Names, 
                          "dtype nor record nor unique")  # fmt: skip
     if record is not None:
         size, places = int(record), text_keys(key, descending)
+        if size < 1:
+            raise ValueError(f"record: {size} is no length")
         if not places and descending:
             places = [(0, size, 0, False, True)]
         return _Records(size, places, [], None)
