@@ -1,5 +1,7 @@
 """Sorts of files, and of what memory does not hold."""
 
+import contextlib
+import datetime
 import errno
 import os
 import subprocess
@@ -219,16 +221,47 @@ def test_partition(rng, tmp_path, npy):
     assert counts == np.bincount(part).tolist()
     for at, name in enumerate(names):
         assert (np.fromfile(name, a.dtype)["place"] == a["place"][part == at]).all()
-    for splitters, words in (([1, 0, 2], "sorted"), ([1.0], "2 files")):
-        with pytest.raises(ValueError, match=words):
+    for splitters, words in (([1, 0, 2], "sorted"), ([1.0], "2 files"), ([0, np.nan, 1], "sorted"), ([0, 0, 1e400], None)):
+        with pytest.raises(ValueError, match=words) if words else contextlib.nullcontext():
             vortex.partition(tmp_path / "in.npy", names, splitters, dtype=None if npy else a.dtype, key="key")
+
+
+@pytest.mark.parametrize(("dtype", "good", "wrong"), [
+    ("i8", [0, 3.0, True], [1.5, np.nan, 1 << 63, 1e30, 1 << 70, "1"]),
+    ("u1", [255], [300, -1, 255.5]),
+    ("u8", [(1 << 64) - 1], [-1]),
+    ("f8", [np.nan, np.inf, 1 << 53], [(1 << 53) + 1, "1"]),
+    ("f4", [0.1, np.nan, -np.inf], [1e39, (1 << 24) + 1]),
+    ("S4", [b"abcd", "ab", b""], [b"abcde", "abcde", 1]),
+    ("U2", ["ab", b"a", "\N{SECTION SIGN}"], ["abc"]),
+    ("M8[D]", ["2026-01-01", "NaT", 5, datetime.date(2026, 1, 1)], ["2026-01-01T12:00", datetime.datetime(2026, 1, 1, 12)]),
+    ("m8[s]", [np.timedelta64(2000, "ms"), 7], [np.timedelta64(2001, "ms")]),
+])  # fmt: skip
+def test_splitters_are_keys_as_they_are(tmp_path, dtype, good, wrong):
+    np.zeros(3, dtype).tofile(tmp_path / "in")
+    names = [tmp_path / "a", tmp_path / "b"]
+    for one in good:
+        assert sum(vortex.partition(tmp_path / "in", names, [one], dtype=dtype)) == 3
+    for one in wrong:
+        with pytest.raises(ValueError, match="no key of"):
+            vortex.partition(tmp_path / "in", names, [one], dtype=dtype)
+
+
+def test_a_file_has_one_part(tmp_path):
+    np.arange(9).tofile(tmp_path / "in")
+    (tmp_path / "also").symlink_to(tmp_path)
+    for other in ("a", "./a", "also/a"):
+        with pytest.raises(ValueError, match="twice"):
+            vortex.partition(tmp_path / "in", [tmp_path / "a", f"{tmp_path}/{other}"], [5], dtype="i8")
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_partition_that_fails_leaves_nothing(tmp_path):
     np.arange(100).tofile(tmp_path / "in")
     (tmp_path / "a").write_text("earlier")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError) as caught:
         vortex.partition(tmp_path / "in", [tmp_path / "a", tmp_path / "none" / "b"], [50], dtype="i8")
+    assert caught.value.filename == str(tmp_path / "none" / "b")
     assert sorted(os.listdir(tmp_path)) == ["a", "in"] and (tmp_path / "a").read_text() == "earlier"
 
 
@@ -271,6 +304,7 @@ def test_progress_by_tqdm_when_asked_for(rng, tmp_path, monkeypatch):
     vortex.sort_file(tmp_path / "in", tmp_path / "out", dtype="i8", memory=MEMORY, progress=True)
     (bar,) = Bar.bars
     assert bar.phases and set(bar.phases) <= {"reading", "merging", "writing"} and bar.closed
+    assert all(one != other for one, other in zip(bar.phases, bar.phases[1:]))
 
 
 def test_keys_that_name_nothing(tmp_path):
@@ -304,7 +338,6 @@ def test_sorter(rng, size):
         assert (block == expected[at : at + block.size]).all()
         at += block.size
     assert at == size
-    assert all(one != other for one, other in zip(bar.phases, bar.phases[1:]))
     with pytest.raises(ValueError):
         sorter.push(a)
     with pytest.raises(ValueError):
@@ -340,6 +373,8 @@ def test_errors_name_errno_and_file(tmp_path):
                       {"record": -1}):  # fmt: skip
         with pytest.raises(ValueError):
             vortex.sort_file(tmp_path / "odd", tmp_path / "out", **arguments)
+        with pytest.raises(ValueError):
+            vortex.check(tmp_path / "odd", **arguments)
     assert sorted(os.listdir(tmp_path)) == ["large", "odd"]
 
 
@@ -373,8 +408,6 @@ import numpy as np, vortex
 def progress(phase, done, total):
     if phase == sys.argv[3]:
         os.kill(os.getpid(), signal.SIGINT)
-        with pytest.raises(ValueError):
-            vortex.check(tmp_path / "odd", **arguments)
 def left():
     return sorted(os.listdir("/proc/self/task")), len(os.listdir("/proc/self/fd"))
 arguments = {"raw": {"dtype": "i8"}, "text": {"record": "lines"}}[sys.argv[4]]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._arrays import argsort
-from ._files import NewFile, Path, _checked, name_of, naming, new_header, npy_header, open, write  # noqa: A004
+from ._files import NewFile, Path, _checked, name_of, naming, new_header, npy_header, open  # noqa: A004
 from ._inputs import array_of
 from ._keys import Key, Names, record_keys, text_keys
 
@@ -155,9 +155,9 @@ def _shown(progress: Progress | bool | None, unit: str = "B") -> Iterator[Progre
     except ImportError as missing:
         raise ImportError("progress=True needs tqdm, which shows it: pip install tqdm") from missing
     with tqdm(unit=unit, unit_scale=True) as bar:
+        shown = ""
 
         def show(phase: str, done: int, total: int | None) -> None:
-        shown = ""
             nonlocal shown  # a bar that is switched off does not know what it shows
             if phase != shown:
                 shown = phase
@@ -327,6 +327,38 @@ def check(
     return None
 
 
+def _borders(splitters: npt.ArrayLike, kind: np.dtype) -> npt.NDArray[Any]:
+    """The splitters as keys of that kind; ValueError where one is none, or they are not sorted."""
+    if kind.names is not None:
+        raise ValueError("splitters: there are none for keys of several fields")
+    given = np.asarray(splitters)
+    if kind.kind in "mM":
+        if given.dtype.kind in "iu":
+            given = given.astype(kind)
+        elif given.dtype.kind != kind.kind:
+            given = np.asarray(splitters, f"{kind.kind}8")
+        borders = given.astype(kind)
+        strange = given[(borders != given) & ~np.isnat(given)]
+    else:
+        if {given.dtype.kind, kind.kind} == {"S", "U"}:
+            given = given.astype(kind.kind)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                borders = given.astype(kind)
+        except OverflowError as error:
+            raise ValueError(f"splitters: one is no key of {kind}") from error
+        # Python compares numbers of any two kinds as they are. Floating-point numbers are rounded, as numpy does
+        # where it compares arrays with numbers.
+        rounded = given.dtype.kind == kind.kind == "f"
+        strange = [one for one, key in zip(given.ravel().tolist(), borders.ravel().tolist())
+                   if one != key and (one == one or key == key) and not (rounded and abs(key) < np.inf)]  # fmt: skip
+    if len(strange):
+        raise ValueError(f"splitters: {strange[0]!r} is no key of {kind}")
+    if borders.ndim == 1 and (argsort(borders) != np.arange(borders.size)).any():
+        raise ValueError("splitters: they are not sorted")
+    return borders
+
+
 def partition(
     src: Path,
     dst: Sequence[Path],
@@ -340,9 +372,9 @@ def partition(
     """Distributes the records of a file over files by their keys; returns how many each got.
 
     src: a raw file of records, or a .npy file, of which all axes but the last are records' numbers.
-    dst: one file more than there are splitters, all raw. They appear when all are complete and on the
-        disk; an error leaves what was there.
-    splitters: sorted keys. File i gets the records whose keys are at least splitters[i - 1] and less
+    dst: one file more than there are splitters, each another one, all raw. They appear when all are
+        complete and on the disk; an error leaves what was there.
+    splitters: sorted keys, without loss of the dtype of those of the records. File i gets the records whose keys are at least splitters[i - 1] and less
         than splitters[i], in the order of `src`; NaN counts as the largest number.
     dtype: of the records; None: the .npy file's. key: the field that counts; None: all of the record.
     memory: bytes, for records; 0: 64 MiB. Raises OSError with errno and file name.
@@ -350,11 +382,11 @@ def partition(
     names, source = [name_of(one) for one in dst], name_of(src)
     array = open(source, dtype, memory=(memory or 64 << 20) // 4).reshape(-1)
     kind = array.dtype if key is None else array.dtype[key]
-    borders = np.asarray(splitters, kind)
+    borders = _borders(splitters, kind)
     if borders.ndim != 1 or len(names) != borders.size + 1:
         raise ValueError(f"dst: {borders.size} splitters make {borders.size + 1} files, not {len(names)}")
-    if kind.names is not None or (borders[1:] < borders[:-1]).any():
-        raise ValueError("splitters: they are not sorted, or keys of several fields")
+    if len({os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name)) for name in names}) < len(names):
+        raise ValueError("dst: it has a file twice")
     counts = np.zeros(len(names), np.int64)
     # Beside a block: its copy in order, and two numbers for each of its records.
     step = max(1, (memory or 64 << 20) // 4 // (array.dtype.itemsize + 16))
@@ -366,7 +398,7 @@ def partition(
             block = block[argsort(part, threads=threads)]
             some = np.bincount(part, minlength=len(names))
             for output, piece in zip(outputs, np.split(block, np.cumsum(some)[:-1])):
-                write(output.descriptor, piece)
+                output.write(piece)
             counts += some
         for output in outputs:
             output.finish()
