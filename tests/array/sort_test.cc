@@ -475,6 +475,44 @@ TYPED_TEST(SortRecordsTest, TakesLittleStack) {
   }
 }
 
+// Numbers of ever smaller scales: where a sort looks, they are spread over the greatest scale, so
+// that it cuts by value, and all others lie in the first slice, where they are arranged likewise.
+template <typename T, typename Random>
+std::vector<T> nested_scales(std::size_t count, T scale, int levels, Random& random) {
+  std::vector<T> keys(count);
+  if (levels == 0) {
+    std::uniform_real_distribution<T> below(0, scale);
+    for (T& key : keys) key = below(random);
+    return keys;
+  }
+  constexpr std::size_t kLooks = 64;
+  const auto others = nested_scales<T>(count - kLooks, scale / 1000000, levels - 1, random);
+  for (std::size_t i = 0, look = 0; i < count; ++i) {
+    const bool looked_at = look < kLooks && i == count * look / kLooks;
+    keys[i] = looked_at ? scale * static_cast<T>(++look) / kLooks : others[i - look];
+  }
+  return keys;
+}
+
+TYPED_TEST(SortFloatsTest, NumbersOfEverSmallerScales) {
+  auto random = test::test_random();
+  for (const std::size_t count : {2048, 5000, 20000, 24000, 32768, 55296, 60000}) {
+    SCOPED_TRACE(count);
+    const auto keys = nested_scales<TypeParam>(count, TypeParam{1e30f}, 8, random);
+    auto sorted = keys;
+    const std::size_t stack = stack_used_by([&] { sort(std::span(sorted)); });
+    ASSERT_TRUE(test::same_bytes(sorted, test::sorted(keys, Order::kAscending)));
+    // A sanitizer's frames are larger.
+    ASSERT_LE(test::kShadowMemory ? 0 : stack, std::size_t{64} << 10);
+    std::vector<KeyValue<TypeParam, std::uint64_t>> records(count);
+    for (std::size_t i = 0; i < count; ++i) records[i] = {keys[i], i};
+    const auto key_of = [](const auto& record) { return record.key; };
+    const auto expected = test::stably_sorted_by(records, key_of, Order::kAscending);
+    sort(std::span(records), {.stable = true});
+    ASSERT_TRUE(test::same_bytes(records, expected));
+  }
+}
+
 TEST(Sort, FindsOutWhatIsInOrder) {
   std::vector<std::uint64_t> values(1000);
   const auto key = [](std::uint64_t value) { return value; };

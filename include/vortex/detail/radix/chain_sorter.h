@@ -331,7 +331,7 @@ class ChainSorter {
       const KeyRange<Bits> held = spread == Spread::kUnknown ? measure(chain) : range;
       if (held.low == held.high) return copy_out(chain, held.low);
       const unsigned made =
-          dense_.with_slices(held, first_records(chain), first_chunk(chain), count, slices,
+          dense_.with_slices(held, first_records(chain), first_chunk(chain), count, slices, true,
                              [&](const auto& digit, std::size_t most) {
                                slices_.gather_counted(chain, digit, static_cast<unsigned>(most));
                                return static_cast<unsigned>(most);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "vortex/detail/array/small_sort.h"
@@ -50,9 +51,11 @@ struct SortRules {
 // Sorts an array by distributing it between itself and `other`, which has as much room, until a few
 // records are left. Keeps the order of equal keys if rules.small does.
 //
-// It calls itself: once for every level of slices, each of which halves the range of keys at least,
-// and once for every heavy key, which is an eighth of the records at least. So there are up to 64
-// and 46 calls at once, and what a level remembers is not on the stack but in a Workspace.
+// It calls itself: once for every level of slices by bits, each of which halves the range of keys
+// at least; once for every level by values, each of which takes one of four shares of the room that
+// there is for slices; and once for every heavy key, which is an eighth of the records at least. So
+// there are up to 64, 4 and 46 calls at once, and what a level remembers is not on the stack but in
+// a Workspace.
 template <typename Record, typename KeyOf>
 class DenseSorter {
  public:
@@ -78,12 +81,15 @@ class DenseSorter {
   static constexpr std::size_t kMaxSpaced =
       std::min(kSpacious / (room_of_slice(kLeave) + kLeave) * kLeave, kMax);
 
-  // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices of a
-  // range of w bits are s >= 3 and have ranges of w - 1 bits at most, so kMinPlaces * w places
-  // are enough for it and all levels below; the first ones may use more.
+  // Where slices begin, for the levels at work. A level of s slices keeps s + 1 places. Slices by
+  // bits of a range of w bits are s >= 3 and have ranges of w - 1 bits at most, so kMinPlaces * w
+  // places are enough for it and all levels below; the first ones may use more. A slice by values
+  // can have nearly all of the range: such a level takes kMaxPlaces, however many slices it has,
+  // and leaves kMinPlaces * w.
   static constexpr std::size_t kMinPlaces = 4;
+  static constexpr std::size_t kMaxPlaces = kMaxSlices + 1;
   static constexpr std::size_t kPlaces =
-      4 * (kMaxSlices + 1) + kMinPlaces * std::numeric_limits<Bits>::digits;
+      4 * kMaxPlaces + kMinPlaces * std::numeric_limits<Bits>::digits;
   struct Workspace {
     std::array<Record*, kMaxSlices> cursors;  // of the level that distributes
     std::array<std::uint32_t, kPlaces> places;
@@ -113,11 +119,11 @@ class DenseSorter {
       if (can_count_keys(range, count)) return count_keys(range, array, count, out);
     }
     if (known != nullptr && sort_spaced(range, array, count, other, room, out)) return;
-    const Places places = workspace_.places;
-    const std::size_t slices = distribute(range, array, count, other, places);
-    for (std::size_t i = 0; i < slices; ++i) {
-      sort_slice(other + places[i], places[i + 1] - places[i], array + places[i], out + places[i],
-                 places.subspan(slices + 1));
+    Places places = workspace_.places;
+    const Places begins = distribute(range, array, count, other, places);
+    for (std::size_t i = 0; i + 1 < begins.size(); ++i) {
+      sort_slice(other + begins[i], begins[i + 1] - begins[i], array + begins[i], out + begins[i],
+                 places);
     }
   }
 
@@ -136,13 +142,14 @@ class DenseSorter {
     }
     for (; i < count; ++i) append(cursors, slice_of(records[i]), records[i]);
   }
-  // Calls use(digit, slices) with the digit that cuts `count` keys of the range: by their bits, or,
-  // where that spreads them better, by the numbers that they are. `looked` of them are there to be
-  // looked at.
+  // Calls use(digit, slices) with the digit that cuts `count` keys of the range: by their bits,
+  // into `slices`, or, if it may and where that spreads them better, by the numbers that they are,
+  // into up to kMaxSlices. `looked` of them are there to be looked at.
   template <typename Use>
   auto with_slices(const KeyRange<Bits>& range, const Record* records, std::size_t looked,
-                   std::size_t count, std::size_t slices, const Use& use) const noexcept {
-    if (rules_.floats && count >= kMinForValues && LinearDigit<Bits>::suits(range)) {
+                   std::size_t count, std::size_t slices, bool by_values,
+                   const Use& use) const noexcept {
+    if (by_values && rules_.floats && count >= kMinForValues && LinearDigit<Bits>::suits(range)) {
       // Where numbers crowd there are more than on an average.
       const auto finer = static_cast<unsigned>(std::min<std::size_t>(2 * slices, kMaxSlices));
       const auto digit = LinearDigit<Bits>::of(range, finer);
@@ -253,9 +260,8 @@ class DenseSorter {
         return count_keys(range, array, count, to_other ? other : array);
       }
     }
-    const std::size_t slices = distribute(range, array, count, other, places);
-    const Places begins = places.first(slices + 1);
-    places = places.subspan(slices + 1);
+    const Places begins = distribute(range, array, count, other, places);
+    const std::size_t slices = begins.size() - 1;
     for (std::size_t i = 0; i < slices;) {
       Record* const slice = other + begins[i];
       Record* const back = array + begins[i];
@@ -292,26 +298,34 @@ class DenseSorter {
     return most <= kSample * 3 / 8;
   }
 
-  // Distributes the array to slices of the range in `other`, whose begins and common end it puts
-  // into the first places. Returns how many slices there are.
-  std::size_t distribute(const KeyRange<Bits>& range, const Record* array, std::size_t count,
-                         Record* other, Places places) const noexcept {
+  // Distributes the array to slices of the range in `other`. Returns their begins and common end,
+  // in places that it takes from the front of the free ones.
+  Places distribute(const KeyRange<Bits>& range, const Record* array, std::size_t count,
+                    Record* other, Places& free) const noexcept {
     const auto width =
         static_cast<std::size_t>(std::bit_width(static_cast<Bits>(range.high - range.low)));
     const std::size_t kept = width == 0 ? 0 : kMinPlaces * (width - 1);
     const std::size_t slices =
-        std::min({count / kLeave + 1, std::size_t{kMaxSlices}, places.size() - kept - 1});
-    return with_slices(range, array, count, count, slices,
-                       [&](const auto& digit, std::size_t made) {
-                         distribute(digit, made, array, count, other, places);
-                         return made;
-                       });
+        std::min({count / kLeave + 1, std::size_t{kMaxSlices}, free.size() - kept - 1});
+    const bool by_values = free.size() >= kMaxPlaces + kMinPlaces * width;
+    return with_slices(
+        range, array, count, count, slices, by_values, [&](const auto& digit, std::size_t made) {
+          constexpr bool kByValues = std::is_same_v<decltype(digit), const LinearDigit<Bits>&>;
+          const std::size_t taken = kByValues ? kMaxPlaces : made + 1;
+          if (made >= taken || taken > free.size()) [[unlikely]]
+            broken_bound(
+                "vortex: a sort makes more slices than it has room for: a bug in vortex\n");
+          const Places begins = free.first(made + 1);
+          free = free.subspan(taken);
+          distribute(digit, array, count, other, begins);
+          return begins;
+        });
   }
   template <typename Digit>
-  [[gnu::noinline]] void distribute(const Digit& of_keys, std::size_t slices, const Record* array,
-                                    std::size_t count, Record* other,
-                                    Places places) const noexcept {
+  [[gnu::noinline]] void distribute(const Digit& of_keys, const Record* array, std::size_t count,
+                                    Record* other, Places places) const noexcept {
     const Digit digit = of_keys;  // which nothing that is written changes
+    const std::size_t slices = places.size() - 1;
     std::uint32_t* const begins = places.data();
     std::fill_n(begins, slices + 1, 0);
     for (std::size_t i = 0; i < count; ++i) ++begins[digit(rules_.key_of(array[i])) + 1];
