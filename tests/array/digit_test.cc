@@ -149,6 +149,8 @@ TYPED_TEST(LinearDigitOf, IsMonotoneAndKnowsItsRanges) {
   const TypeParam zero = encoder.encode(0);
   EXPECT_EQ(Digit::of({zero, encoder.encode(infinite)}, 100).factor, 0);
   EXPECT_EQ(Digit::of({0, zero}, 100).factor, 0);
+  const auto most = std::bit_cast<TypeParam>(std::numeric_limits<Float>::max());
+  EXPECT_EQ(Digit::of({zero, encoder.encode(most)}, 100).factor, 0);
 }
 
 // The same of a digit made of a sample, with keys that need not lie between those of the sample.

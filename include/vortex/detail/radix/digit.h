@@ -140,17 +140,20 @@ struct LinearDigit {
     return static_cast<unsigned>(static_cast<int>((number(key) - first) * factor));
   }
 
-  // At most `slices` of them, of a range that is no single key. Its factor is 0 where the range is
-  // not one of numbers that can be cut so: infinite ones, or such as lie too near to each other.
+  // At most `slices` < 2048 of them, of a range that is no single key. Its factor is 0 where the
+  // range is not one of numbers that can be cut so: NaNs, infinite ones and those near to them, or
+  // such as lie too near to each other. Their bits tell that: programs can have asked for signals
+  // where arithmetic is invalid or overflows.
   static LinearDigit of(const KeyRange<Bits>& range, unsigned slices) noexcept {
-    constexpr Float kMost = std::numeric_limits<Float>::max();
-    const Float first = number(range.low);
-    const Float span = number(range.high) - first;
-    LinearDigit digit{range.low, range.high, first, 0};
-    if (!(span > 0 && span <= kMost)) return digit;
+    using Limits = std::numeric_limits<Float>;
+    LinearDigit digit{range.low, range.high, 0, 0};
+    constexpr Bits kMost = std::bit_cast<Bits>(Limits::max() / 2);
+    if (magnitude(range.low) > kMost || magnitude(range.high) > kMost) return digit;
+    digit.first = number(range.low);
+    const Float span = number(range.high) - digit.first;
     // A little less, so that the last key falls into the last slice.
-    const Float factor = static_cast<Float>(slices) / span * (1 - Float{1} / 65536);
-    if (factor <= kMost) digit.factor = factor;
+    if (span >= 2048 * Limits::min())
+      digit.factor = static_cast<Float>(slices) / span * (1 - Float{1} / 65536);
     return digit;
   }
   // Numbers of one sign and exponent are cut as well by their bits, and faster.
@@ -165,12 +168,18 @@ struct LinearDigit {
   }
 
  private:
-  static Float number(Bits key) noexcept {
-    constexpr int kSign = std::numeric_limits<Bits>::digits - 1;
-    // As KeyEncoder does it.
+  static constexpr int kSign = std::numeric_limits<Bits>::digits - 1;
+
+  // As KeyEncoder does it.
+  static Bits decoded(Bits key) noexcept {
     const auto flipped = static_cast<Bits>(key ^ (Bits{1} << kSign));
     const auto negative = static_cast<Bits>(-static_cast<Bits>(flipped >> kSign));
-    return std::bit_cast<Float>(static_cast<Bits>(flipped ^ (negative >> 1)));
+    return static_cast<Bits>(flipped ^ (negative >> 1));
+  }
+  static Float number(Bits key) noexcept { return std::bit_cast<Float>(decoded(key)); }
+  // The bits without the sign.
+  static Bits magnitude(Bits key) noexcept {
+    return static_cast<Bits>(decoded(key) & ((Bits{1} << kSign) - 1));
   }
   // The least key of the range in this bucket or in one behind it.
   Bits first_of(unsigned bucket) const noexcept {
