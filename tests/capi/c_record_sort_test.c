@@ -18,6 +18,13 @@ static uint32_t big_endian_32(const unsigned char* at) {
 // By a string of 10 bytes, which few leading bytes decide.
 static int by_bytes(const unsigned char* a, const unsigned char* b) { return memcmp(a, b, 10); }
 
+static int by_double(const unsigned char* a, const unsigned char* b) {
+  double f, g;
+  memcpy(&f, a + 19, 8);
+  memcpy(&g, b + 19, 8);
+  return (f > g) - (f < g);
+}
+
 // By a number in big-endian order, descending; then by a signed one; then by a double.
 static int by_numbers(const unsigned char* a, const unsigned char* b) {
   const uint32_t x = big_endian_32(a + 3), y = big_endian_32(b + 3);
@@ -26,10 +33,7 @@ static int by_numbers(const unsigned char* a, const unsigned char* b) {
   memcpy(&p, a + 9, 2);
   memcpy(&q, b + 9, 2);
   if (p != q) return p < q ? -1 : 1;
-  double f, g;
-  memcpy(&f, a + 19, 8);
-  memcpy(&g, b + 19, 8);
-  return (f > g) - (f < g);
+  return by_double(a, b);
 }
 
 // By one number of this machine, descending.
@@ -88,6 +92,12 @@ static void compare(const vtx_record_format* format, size_t count,
 static int by_bytes_descending(const unsigned char* a, const unsigned char* b) {
   return by_bytes(b, a);
 }
+static int by_number_ascending(const unsigned char* a, const unsigned char* b) {
+  return by_number(b, a);
+}
+static int by_double_descending(const unsigned char* a, const unsigned char* b) {
+  return by_double(b, a);
+}
 
 int main(void) {
   seed_random();
@@ -97,7 +107,7 @@ int main(void) {
       {.offset = 9, .length = 2, .kind = VTX_KEY_SIGNED},
       {.offset = 19, .length = 8, .kind = VTX_KEY_FLOAT}};
   const vtx_key number[] = {{.offset = 8, .length = 4, .kind = VTX_KEY_SIGNED, .descending = 1}};
-  const vtx_record_format of_16 = {16, number, 1};
+  const vtx_record_format of_16 = {16, number, 1}, by_one_double = {28, numbers + 2, 1};
   const vtx_record_format of_12 = {.record_bytes = 12};
   const vtx_record_format of_one_byte = {.record_bytes = 1};
   const vtx_record_format large = {.record_bytes = 1000};
@@ -116,6 +126,12 @@ int main(void) {
     }
     order = by_number;
     compare(&of_16, counts[i], NULL);
+    order = by_number_ascending;
+    compare(&of_16, counts[i], &descending);
+    order = by_double;
+    compare(&by_one_double, counts[i], NULL);
+    order = by_double_descending;
+    compare(&by_one_double, counts[i], &descending);
     order = whole;
     compare(&of_one_byte, counts[i], NULL);
     compare(&of_12, counts[i], NULL);
@@ -126,6 +142,8 @@ int main(void) {
   const vtx_record_format many = {28, bytes, 1}, many_by_three = {28, numbers, 3};
   order = by_bytes;
   compare(&many, 80000, NULL);
+  order = by_bytes_descending;
+  compare(&many, 80000, &descending);
   order = by_numbers;
   compare(&many_by_three, 80000, NULL);
 
