@@ -208,8 +208,8 @@ bool serve_elsewhere(Region* region, const Fault& fault,
     // While the region is pinned, or the page might be somebody else's.
     if (userfaultfd.poison(fault.address) == EEXIST) {
       region->server().withhold(fault);
-      // It goes on with what another thread's failure was filled with.
-      if (userfaultfd.poison(fault.address) == EEXIST) forget_refusal(fault.thread);
+      // Refused again: another thread's refusal has poisoned it, or filled it with what is no data.
+      userfaultfd.poison(fault.address);
     }
   }
   region->unpin();

@@ -55,18 +55,6 @@ void forget_all_of(std::int32_t thread) noexcept {
   forget_those(of_calls);
 }
 
-bool take_refusal_of(std::int32_t thread, Failure* failure) noexcept {
-  bool found = false;
-  std::lock_guard lock(mutex);
-  for (KeptFailure& place : of_instructions) {
-    if (place.thread != thread) continue;
-    *failure = place.failure;
-    forget(place);
-    found = true;
-  }
-  return found;
-}
-
 // The kernel's file on a thread says "running", or the number of a system call, -1 for a thread
 // that sleeps for another reason: a fault of its own.
 bool in_system_call(std::int32_t thread) noexcept {
@@ -117,12 +105,15 @@ void keep_refusal(std::int32_t thread, const Region& region, const Failure& fail
 }
 
 bool take_refusal(Failure* failure) noexcept {
-  return take_refusal_of(current_thread_id(), failure);
-}
-
-void forget_refusal(std::int32_t thread) noexcept {
-  Failure unused;
-  take_refusal_of(thread, &unused);
+  bool found = false;
+  std::lock_guard lock(mutex);
+  for (KeptFailure& place : of_instructions) {
+    if (place.thread != current_thread_id()) continue;
+    *failure = place.failure;
+    forget(place);
+    found = true;
+  }
+  return found;
 }
 
 void await_refusals_taken(const Region& region) noexcept {

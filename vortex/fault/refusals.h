@@ -23,9 +23,6 @@ void keep_refusal(std::int32_t thread, const Region& region, const Failure& fail
 // The refusal of an instruction of the calling thread, which is forgotten. False: there is none.
 bool take_refusal(Failure* failure) noexcept;
 
-// What was kept of an instruction of `thread`, which found its page there after all.
-void forget_refusal(std::int32_t thread) noexcept;
-
 // Before the memory of the region goes, and with it the bus errors that tell the threads: waits
 // until its refusals have been taken, a fifth of a second at most, since a thread may have found
 // its page there after all.
