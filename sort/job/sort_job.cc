@@ -102,6 +102,8 @@ void SortJob::start(const RecordPlan& plan, Warming warming, const char* name) {
 
 void SortJob::begin_forming() {
   if (plan_.first_in_memory) {
+    const std::size_t blocks = plan_.blocks_for_few();
+    of_few_.emplace(*pool(), blocks, blocks, "first records");
     few_.emplace(*order_, plan_.first_records, unique_);
     return;
   }
@@ -117,7 +119,9 @@ void SortJob::take(const std::byte* records, std::uint64_t count, Readers reader
 // What cannot be among the first records goes nowhere.
 void SortJob::take_first(const std::byte* records, std::uint64_t count, Readers readers) {
   const std::size_t record_bytes = order_->record_bytes();
-  const std::size_t at_once = std::max<std::size_t>(kMaxRoomBytes / record_bytes, 1);
+  const std::uint64_t most_bytes = std::min<std::uint64_t>(kMaxRoomBytes, plan_.memory_bytes / 64);
+  const auto at_once =
+      static_cast<std::size_t>(std::max<std::uint64_t>(most_bytes / record_bytes, 1));
   while (count > 0) {
     const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(count, at_once));
     const std::byte* const bound = few_ ? nullptr : this->bound();
@@ -337,6 +341,8 @@ void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
 // What nobody holds is of no use any more.
 void SortJob::end_write() noexcept {
   context_.change_lender({}, [this] {
+    few_.reset();
+    of_few_.reset();
     if (!context_.shares_memory()) return;
     for_spill_.reset();
     if (buckets_) buckets_->keep_only_used();

@@ -135,9 +135,10 @@ class SortJob final {
   std::optional<RunCollection> runs_;
   std::optional<StreamPool> buckets_;
   std::optional<RunFormation> formation_;
-  // Of a sort that wants the first records only: these, if they are few, and no formation; or a
-  // record that no wanted one comes behind, the one that the last run has told, and those of an
-  // input that come before it.
+  // Of a sort that wants the first records only: these, if they are few, no formation, and blocks
+  // that stay unused for them; or a record that no wanted one comes behind, the one that the last
+  // run has told, and those of an input that come before it.
+  std::optional<BlockQuota> of_few_;
   std::optional<FirstRecords> few_;
   std::vector<std::byte> bound_;
   std::vector<std::byte> next_bound_;

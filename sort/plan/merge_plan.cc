@@ -130,6 +130,12 @@ void RecordPlan::keep_few_in_memory() noexcept {
   passes = 0;
 }
 
+std::size_t RecordPlan::blocks_for_few() const noexcept {
+  const std::uint64_t bytes = FirstRecords::memory_bytes(record_bytes, first_records);
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(detail::units_for(bytes, block_bytes), bucket_blocks));
+}
+
 RecordPlan plan_thriftily(const SortPlanRequest& request) {
   constexpr std::uint64_t kLittle = std::uint64_t{16} << 20;
   if (request.bytes && *request.bytes < request.memory_bytes / 8) {

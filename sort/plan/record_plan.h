@@ -112,6 +112,8 @@ struct RecordPlan : SortPlan {
   // Where few first records are wanted, which take a part of the memory that run formation would,
   // there are no runs.
   void keep_few_in_memory() noexcept;
+  // How many of the blocks for buckets stay unused for these, which lie beside the pool.
+  std::size_t blocks_for_few() const noexcept;
 
   // With what users are told besides.
   SortPlan told() const;

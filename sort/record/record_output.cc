@@ -11,8 +11,8 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// Of records that nobody wants, at a time.
-constexpr std::size_t kNowhereBytes = std::size_t{64} << 10;
+// Of records that nobody wants, at a time: little beside the least memory.
+constexpr std::size_t kNowhereBytes = std::size_t{4} << 10;
 
 }  // namespace
 

@@ -4,15 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sort/record/format_order.h"
+#include "tests/sort/pushed_sorts.h"
 #include "tests/sort/record_lists.h"
 #include "tests/sort/sort_cases.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_sorts.h"
@@ -200,6 +206,28 @@ TEST(FirstRecordsOfASorter, AreThoseOfAStableSort) {
   }
   EXPECT_GT(in_memory, 0U);
   EXPECT_GT(in_runs, 0U);
+}
+
+// The memory that few records take is not lent before they have left.
+TEST(FirstRecordsOfASorter, KeepTheirMemory) {
+  constexpr std::uint64_t kFirst = 60'000;
+  const TemporaryFolder folder(fast_folder());
+  const auto budget = MemoryBudget::make(16 * kMiB);
+  SortResources resources = resources_in(folder, budget, 1);
+  resources.first_records = kFirst;
+  resources.block_bytes = 16 << 10;
+  std::vector<std::uint64_t> numbers = random_numbers(200'000);
+  Sorter<std::uint64_t> sorter(resources);
+  sorter.push(std::span<const std::uint64_t>(numbers));
+  sorter.sort();  // The array takes a few blocks, and waits until it is read.
+  ASSERT_TRUE(sorter.plan().first_in_memory);
+  const std::uint64_t pool = sorter.plan().pool_blocks * resources.block_bytes;
+  const std::uint64_t few = FirstRecords::memory_bytes(8, kFirst);
+  EXPECT_EQ(error_of([&] { budget->take(pool - few / 2, pool); }), EDEADLK);
+  EXPECT_EQ(error_of([&] { budget->take(pool - few - kMiB, pool); }), 0);
+  std::sort(numbers.begin(), numbers.end());
+  EXPECT_TRUE(std::equal(numbers.begin(), numbers.begin() + kFirst, sorter.begin(), sorter.end()));
+  EXPECT_EQ(error_of([&] { budget->take(pool - few / 2, pool); }), 0);
 }
 
 }}  // namespace vortex::test
