@@ -277,7 +277,7 @@ std::uint64_t SortJob::bytes_to_emit() const noexcept {
 void SortJob::emit(RecordOutput& out, Emit run) {
   SortedOutput sorted(*order_, unique_, plan_.first_records, out);
   guarded([&] {
-    few_ ? few_->emit(sorted.to()) : ((*formation_).*run)(sorted.to());
+    few_ ? few_->emit(sorted.to()) : ((*formation_).*run)(sorted.to(), &sorted);
   }).throw_if_failed();
   if (sorted.full()) next_bound_.assign(sorted.last(), sorted.last() + order_->record_bytes());
 }

@@ -123,7 +123,7 @@ class SortJob final {
   // Until a bucket has been given back since the ticket, or the run is out.
   void await_room(std::uint32_t ticket);
   void wait_for_run();
-  using Emit = void (RunFormation::*)(RecordOutput& out);
+  using Emit = void (RunFormation::*)(RecordOutput& out, const SortedOutput* wanted);
   void write_run(std::uint64_t most_bytes, Written written, Emit run = &RunFormation::emit);
   std::uint64_t bytes_to_emit() const noexcept;
   void emit(RecordOutput& out, Emit run = &RunFormation::emit);

@@ -1,6 +1,7 @@
 // Outputs that sorted records pass on their way out.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -95,6 +96,10 @@ class SortedOutput {
   bool full() const noexcept { return first_ && first_->full(); }
   // The last that went out, if it is full.
   const std::byte* last() const noexcept { return first_->last(); }
+  // How many of `sorted` that will come it looks at, as far as that is known before.
+  std::uint64_t looked_at(std::uint64_t sorted) const noexcept {
+    return most_ == 0 || unique_ ? sorted : std::min(sorted, most_);
+  }
   // How many went out of `sorted` that came.
   std::uint64_t records(std::uint64_t sorted) const noexcept;
 

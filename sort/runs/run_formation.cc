@@ -241,30 +241,30 @@ void RunFormation::close() {
   }
 }
 
-void RunFormation::emit_closed(RecordOutput& out) {
-  emit_generation(*generations_[emitting_], threads_, out);
+void RunFormation::emit_closed(RecordOutput& out, const SortedOutput* wanted) {
+  emit_generation(*generations_[emitting_], out, wanted);
 }
 
 void RunFormation::settle() {
   if (sampling_ && records() != 0) distribute_sample();
 }
 
-void RunFormation::emit(RecordOutput& out) {
+void RunFormation::emit(RecordOutput& out, const SortedOutput* wanted) {
   settle();
   is_split_ = true;
   filling().buckets.flush();
-  emit_generation(filling(), threads_, out);
+  emit_generation(filling(), out, wanted);
 }
 
-void RunFormation::begin_sorting(const RunBuckets& buckets, unsigned threads) {
+void RunFormation::begin_sorting(const RunBuckets& buckets) {
   std::vector<BucketSorters::Bucket> unsorted(buckets.size());
   std::size_t most = 0;
   for (std::size_t i = 0; i < unsorted.size(); ++i) {
     unsorted[i] = {buckets.begin(i), buckets.bytes(i) / record_bytes_};
     most = std::max(most, unsorted[i].count);
   }
-  set_memory_aside(most, threads);
-  sorters_.emplace(order_, std::move(unsorted), threads, sort_scratch());
+  set_memory_aside(most, threads_);
+  sorters_.emplace(order_, std::move(unsorted), threads_, sort_scratch());
 }
 
 // The sort of a bucket that is too large for the scratch allocates: as much of the scratch is given
@@ -314,23 +314,32 @@ void RunFormation::emit_in_order(RunBuckets& buckets, std::size_t bucket, Record
   }
 }
 
-void RunFormation::emit_generation(Generation& run, unsigned threads, RecordOutput& out) {
+void RunFormation::emit_bucket(RunBuckets& buckets, std::size_t bucket, RecordOutput& out) {
+  std::byte* const records = buckets.begin(bucket);
+  const std::size_t count = buckets.bytes(bucket) / record_bytes_;
+  if (sorters_->next()) {
+    sorters_->in_order() ? emit_in_order(buckets, bucket, out) : sorters_->pass_on(out);
+  } else if (sort_where_it_is(records, count)) {
+    emit_in_order(buckets, bucket, out);
+  } else {
+    const WorkSpan span(SpanKind::kSort);
+    order_.sort_bucket(records, count, sort_scratch(), out);
+  }
+  sorters_->done_with_it();
+}
+
+// The next run gets what is wanted, for the most part: that is what its splitters are chosen among.
+void RunFormation::emit_generation(Generation& run, RecordOutput& out, const SortedOutput* wanted) {
   if (run.records == 0) return;
   ChoosingOutput choosing(out, run.splitters, record_bytes_);
-  run.splitters.begin_choosing(run.records);
-  begin_sorting(run.buckets, threads);
+  run.splitters.begin_choosing(wanted == nullptr ? run.records : wanted->looked_at(run.records));
+  begin_sorting(run.buckets);
   for (std::size_t i = 0; i < run.buckets.size(); ++i) {
-    std::byte* const records = run.buckets.begin(i);
-    const std::size_t count = run.buckets.bytes(i) / record_bytes_;
-    if (sorters_->next()) {
-      sorters_->in_order() ? emit_in_order(run.buckets, i, choosing) : sorters_->pass_on(choosing);
-    } else if (sort_where_it_is(records, count)) {
-      emit_in_order(run.buckets, i, choosing);
+    if (wanted != nullptr && wanted->full()) {
+      sorters_.reset();  // which waits for buckets that are being sorted
     } else {
-      const WorkSpan span(SpanKind::kSort);
-      order_.sort_bucket(records, count, sort_scratch(), choosing);
+      emit_bucket(run.buckets, i, choosing);
     }
-    sorters_->done_with_it();
     run.buckets.clear(i);
     room_.notify();
   }

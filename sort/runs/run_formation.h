@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "sort/record/record_output.h"
 #include "sort/runs/bucket_sorters.h"
 #include "sort/runs/partitioners.h"
 #include "sort/runs/run_buckets.h"
@@ -89,8 +90,9 @@ class RunFormation {
   void close();
 
   // Appends the run that was closed, sorted and stable, to `out` and gives the memory back to the
-  // pool bucket by bucket. Throws Error as push(), and what `out` throws.
-  void emit_closed(RecordOutput& out);
+  // pool bucket by bucket. Buckets that come when `wanted`, which `out` leads to, is full are not
+  // even sorted. Throws Error as push(), and what `out` throws.
+  void emit_closed(RecordOutput& out, const SortedOutput* wanted = nullptr);
 
   // Each bucket that is given back notifies it.
   FutexEvent& room_event() noexcept { return room_; }
@@ -101,7 +103,7 @@ class RunFormation {
 
   // emit_closed() of everything pushed, all in this thread; one generation is enough. Nothing that
   // was closed may be left.
-  void emit(RecordOutput& out);
+  void emit(RecordOutput& out, const SortedOutput* wanted = nullptr);
 
  private:
   // The buckets of one run, by its own splitters.
@@ -126,11 +128,12 @@ class RunFormation {
   std::size_t put_to_buckets(const std::byte* records, std::size_t count, Readers readers);
   std::size_t records_in_block(const std::byte* first) const noexcept;
   bool put_together(const std::byte* records, std::size_t count);
-  void begin_sorting(const RunBuckets& buckets, unsigned threads);
+  void begin_sorting(const RunBuckets& buckets);
   void set_memory_aside(std::size_t most_records, unsigned threads);
   bool sort_where_it_is(std::byte* records, std::size_t count) noexcept;
   void emit_in_order(RunBuckets& buckets, std::size_t bucket, RecordOutput& out);
-  void emit_generation(Generation& run, unsigned threads, RecordOutput& out);
+  void emit_bucket(RunBuckets& buckets, std::size_t bucket, RecordOutput& out);
+  void emit_generation(Generation& run, RecordOutput& out, const SortedOutput* wanted);
 
   Generation& filling() const noexcept { return *generations_[filling_]; }
 

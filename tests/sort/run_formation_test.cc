@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -603,6 +604,37 @@ TEST(RunFormation, OneBucketGetsAll) {
     EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
     ASSERT_TRUE(
         test::same_bytes(out.list.bytes, stably_sorted(order, part_of(list, before, count)).bytes));
+  }
+}
+
+// What comes behind the first records is not sorted, nor is there much of it when splitters have
+// been chosen among these: the second run has none but what the first let through.
+TEST(RunFormation, SortsWhatIsWanted) {
+  auto random = test::test_random();
+  for (const unsigned threads : {1U, 2U}) {
+    Memory memory(400);
+    std::atomic<std::uint64_t> compared = 0;
+    const auto less = [&compared](std::uint64_t a, std::uint64_t b) {
+      compared.fetch_add(1, std::memory_order_relaxed);
+      return a < b;
+    };
+    const detail::ComparatorOrder<std::uint64_t, decltype(less)> order(less);
+    RunFormation runs(order, memory.streams, {.threads = threads});
+    std::vector<std::uint64_t> numbers(100'000);
+    for (const int shift : {0, 6}) {
+      for (std::uint64_t& number : numbers) number = random() >> shift;
+      const auto* const records = reinterpret_cast<const std::byte*>(numbers.data());
+      ASSERT_EQ(runs.push(records, numbers.size()), numbers.size());
+      RecordCollector out(8);
+      SortedOutput first(order, false, numbers.size() >> 6, out);
+      compared = 0;
+      runs.emit(first.to(), &first);
+      EXPECT_LT(compared.load(), 2 * numbers.size()) << shift;
+      EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+      std::sort(numbers.begin(), numbers.end());
+      ASSERT_EQ(out.list.count(), numbers.size() >> 6);
+      EXPECT_EQ(std::memcmp(out.list.at(0), records, out.list.bytes.size()), 0);
+    }
   }
 }
 
