@@ -95,7 +95,15 @@ double DiskBound::seconds(const SortReport& report) const {
   const std::uint64_t written = report.output_bytes;
   Phase first;
   Phase second;
-  for (const auto& [file_system, length] : input_bytes_) first[file_system].read += length;
+  // A merge of the first records does not read all.
+  std::uint64_t inputs = 0;
+  for (const auto& [file_system, length] : input_bytes_) inputs += length;
+  const bool in_part = merge_only_ && report.input_bytes < inputs;
+  const double read =
+      in_part ? static_cast<double>(report.input_bytes) / static_cast<double>(inputs) : 1;
+  for (const auto& [file_system, length] : input_bytes_) {
+    first[file_system].read += static_cast<std::uint64_t>(static_cast<double>(length) * read);
+  }
   if (merge_only_) {
     if (output_) first[*output_].written += written;
     return seconds(first);

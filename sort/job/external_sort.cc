@@ -17,6 +17,7 @@
 #include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/sort_watch.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
 
@@ -51,6 +52,11 @@ class RecordFiles final : public RecordKind {
   RunSet& runs() override { return job_.runs(); }
 
   RecordPlan make_plan();
+  // Of so many bytes in order, those that come out at most.
+  std::uint64_t wanted_of(std::uint64_t bytes) const noexcept {
+    const std::uint64_t first = plan_.first_records;
+    return first == 0 ? bytes : std::min(bytes, detail::saturating_product(first, record_bytes_));
+  }
   bool merges_at_once() const noexcept { return options_.merge_inputs && plan_.runs <= 1; }
   void write_file(const FileWriterOptions& options, std::uint64_t most_bytes, const Writing& write);
 
@@ -158,7 +164,7 @@ void RecordFiles::reduce_runs() {
 }
 
 std::uint64_t RecordFiles::bytes_to_write() {
-  return job_.in_memory() ? job_.most_records() * record_bytes_ : job_.runs().bytes();
+  return wanted_of(job_.in_memory() ? job_.records() * record_bytes_ : job_.runs().bytes());
 }
 
 void RecordFiles::write_output() {
@@ -197,7 +203,8 @@ void RecordFiles::merge_inputs(std::size_t first, std::size_t last, RecordOutput
       found = merge->merge_checked(std::min(merge->records_left(), at_once), sorted.to());
     }
   }).throw_if_failed();
-  if (found) {
+  report_.records_in -= merge->records_left();
+  if (found && !sorted.full()) {
     const auto offset = static_cast<std::uint64_t>(found->record - sequences[found->input].begin);
     throw Error(EINVAL, "'" + files_.input(names[found->input]).name() +
                             "' is not sorted: record " + std::to_string(offset / record_bytes_) +
@@ -208,8 +215,9 @@ void RecordFiles::merge_inputs(std::size_t first, std::size_t last, RecordOutput
 }
 
 void RecordFiles::merge_inputs_to_output() {
-  job_.watch().begin(SortPhase::kWriting, plan_.input_bytes);
-  write_file(plan_.writer, plan_.input_bytes.value_or(0),
+  const std::uint64_t bytes = wanted_of(plan_.input_bytes.value_or(0));
+  job_.watch().begin(SortPhase::kWriting, bytes);
+  write_file(plan_.writer, bytes,
              [&](RecordOutput& out) { merge_inputs(0, files_.inputs(), out); });
   job_.runs().count_merge_of_inputs(1);
 }
@@ -222,7 +230,7 @@ void RecordFiles::merge_inputs_to_runs() {
     const std::size_t last = std::min<std::size_t>(first + order, files_.inputs());
     std::uint64_t bytes = 0;
     for (std::size_t i = first; i < last; ++i) bytes += files_.input(i).length_bytes().value_or(0);
-    job_.runs().form(bytes, [&](RecordOutput& out) {
+    job_.runs().form(wanted_of(bytes), [&](RecordOutput& out) {
       WatchedOutput watched(out, job_.watch());
       merge_inputs(first, last, watched);
     });
