@@ -129,10 +129,11 @@ class LineSorter::Impl {
     return false;
   }
 
-  // What has not been read goes to the disks. Where these refuse it, it stays in memory.
+  // What has not been read, and will be, goes to the disks. Where these refuse it, it stays in
+  // memory.
   void give_memory() noexcept {
     if (!cursor_ || spill_failed_ || arena_is_kept_) return;
-    if (cursor_->at_end()) {
+    if (cursor_->at_end() || given_ == most_) {
       arena_is_kept_ = true;
       return job_.give_arena_back(record_);
     }

@@ -1,6 +1,7 @@
 #include "lines/memory/first_lines.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "vortex/detail/stream/saturating.h"
 
@@ -10,6 +11,8 @@ namespace {
 
 // Sorting fewer at a time takes longer for each.
 constexpr std::uint64_t kLeastSorted = std::uint64_t{1} << 14;
+// What is kept beside the memory of a sort is little.
+constexpr std::ptrdiff_t kMostBoundBytes = std::ptrdiff_t{64} << 10;
 
 }  // namespace
 
@@ -29,6 +32,7 @@ void FirstLines::note(const LineArena& sorted) {
   if (last == nullptr) return;
   const char* end = stored_at(*last);
   const StoredRecord record = stored_record(end, order_.has_keys);
+  if (end - stored_at(*last) > kMostBoundBytes) return;
   if (is_behind(record.key, record.record)) return;
   bound_chunk_ = chunk_at(record.key, 0) ^ order_.flip;
   bound_.assign(stored_at(*last), end);

@@ -31,8 +31,8 @@ class FirstLines {
   bool is_time_to_cut(const LineArena& arena) const noexcept {
     return most_ != 0 && arena.records() >= cut_at_;
   }
-  // A sorted arena: what is learned from it; and what is behind the first is dropped, as by
-  // LineArena::keep_first().
+  // A sorted arena: what is learned from it, unless that is long; and what is behind the first is
+  // dropped, as by LineArena::keep_first().
   void note(const LineArena& sorted);
   bool cut(LineArena& sorted) noexcept;
 

@@ -1,5 +1,7 @@
 // The first lines of a sort, of files and of a sorter: the beginning of what std::stable_sort
 // gives.
+#include "lines/memory/first_lines.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,11 +10,16 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
+#include "lines/memory/line_arena.h"
 #include "tests/lines/line_folder.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/line_sort.h"
+#include "vortex/memory_budget.h"
 
 namespace vortex::test { namespace {
 
@@ -81,7 +88,7 @@ TEST_F(FirstLinesOfFiles, FewReachNoDisk) {
       lines = sorted(lines, options.order);
       std::rotate(lines.begin() + most - 1, lines.begin() + most, lines.end());
       put_input(lines);
-      expect_first(lines, static_cast<std::uint64_t>(most));
+      EXPECT_EQ(expect_first(lines, static_cast<std::uint64_t>(most)).runs, 0U);
     }
   }
 }
@@ -130,7 +137,10 @@ TEST_F(FirstLinesOfFiles, OfSortedInputs) {
         add_input(sorted(make_lines(LineKind::kFields, 1000, 100, random), options.order), all);
       }
       for (const std::uint64_t most : {1, 100, 30'000}) {
-        EXPECT_EQ(expect_first(all, most).runs > 0, inputs == 40);
+        const SortReport report = expect_first(all, most);
+        EXPECT_EQ(report.runs > 0, inputs == 40);
+        EXPECT_GE(report.records_in, report.records_out);
+        EXPECT_LE(report.records_in, most == 1 ? all.size() / 2 : all.size());
       }
     }
   }
@@ -148,6 +158,37 @@ TEST(FirstLinesOfASorter, AreThoseOfAStableSort) {
       EXPECT_EQ(pushed_through(sorter, lines), first_of(sorted(lines, {}), most));
       EXPECT_EQ(sorter.records(), lines.size());
     }
+  }
+}
+
+// What nobody reads any more needs no folder when others want its memory.
+TEST(FirstLinesOfASorter, AreNotSpilledAtTheEnd) {
+  const auto budget = MemoryBudget::make(8 * kMiB);
+  auto folder = std::make_unique<TemporaryFolder>(fast_folder());
+  LineSorter sorter({}, {.first_records = 100,
+                         .memory_bytes = budget->bytes(),
+                         .budget = budget,
+                         .folders = {folder->path().string()}});
+  for (int i = 0; i < 12'000; ++i) sorter.push(std::to_string(i) + std::string(330, 'x'));
+  std::string_view line;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(sorter.next(line));
+  ASSERT_EQ(sorter.counts().runs, 0U);
+  folder.reset();
+  EXPECT_EQ(error_of([&] { budget->take(3 * kMiB, 8 * kMiB); }), 0);
+  EXPECT_FALSE(sorter.next(line));
+}
+
+TEST(FirstLines, ALongBoundIsNotKept) {
+  std::vector<char> memory(kMiB);
+  const StoredOrder order{LineOrder{}};
+  detail::ThreadTeam team(1);
+  for (const std::size_t bytes : {1'000, 100'000}) {
+    LineArena arena(memory, order);
+    ASSERT_TRUE(arena.push({}, std::string(bytes, 'b')));
+    arena.sort(team);
+    FirstLines first(order, 1);
+    first.note(arena);
+    EXPECT_EQ(first.is_behind({}, "c"), bytes == 1'000);
   }
 }
 
