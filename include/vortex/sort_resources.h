@@ -177,7 +177,7 @@ VORTEX_EXPORT std::string to_string(const SortPlan& plan);
 
 // What came of a sort of files, whatever its records are.
 struct SortReport {
-  std::uint64_t records_in = 0;   // without headers
+  std::uint64_t records_in = 0;   // that were read, without headers
   std::uint64_t records_out = 0;  // without headers
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
@@ -229,9 +229,9 @@ inline constexpr unsigned kMaxSortThreads = detail::ThreadTeam::kMaxThreads;
 // sort begins: Error(EINVAL) that names the option.
 struct SortResources {
   // How many records come out, as if the others stood behind them in the order and were left out;
-  // 0: all. Few are kept in memory while the others pass, and nothing is written to the folders;
-  // of more each run has no others, and merges end with them. Sorted inputs are read no further
-  // than they are needed.
+  // 0: all. Few are kept in memory while the others pass, and nothing but long lines is written to
+  // the folders; of more each run has no others, and merges end with them. Sorted inputs are read
+  // no further than they are needed.
   std::uint64_t first_records = 0;
   // At most kMaxSortMemoryBytes, for everything that is resident: blocks, scratch, tables, streams,
   // buffers, and of the program 16 MiB, or a thirty-second part of this where that is less. 0:
