@@ -107,10 +107,8 @@ void LineJob::take(std::span<const std::string_view> records) {
   const WorkSpan span(SpanKind::kTake);
   batch_begin_ = records_;
   while (records_ - batch_begin_ < records.size()) {
-    if (first_->is_time_to_cut(*arenas_[filling_])) {
-      sort(*arenas_[filling_]);
-      first_->cut(*arenas_[filling_]);
-    }
+    // What cannot be cut is a run, since a sorted index is not sorted again.
+    if (first_->is_time_to_cut(*arenas_[filling_])) make_room();
     const auto left = records.subspan(records_ - batch_begin_);
     if (!order_.has_keys) {
       for (const std::string_view record : left) {
