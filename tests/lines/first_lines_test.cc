@@ -93,6 +93,23 @@ TEST_F(FirstLinesOfFiles, FewReachNoDisk) {
   }
 }
 
+// The first ones take most of the memory, so that cutting frees little: they become a run.
+TEST_F(FirstLinesOfFiles, ThatAreLongerThanTheOthers) {
+  auto random = test_random();
+  Lines lines;
+  for (int i = 0; i < 40'000; ++i) {
+    const std::string number = std::to_string(random());
+    lines.push_back(i % 5 < 2 ? "the same, a" + number + std::string(300, 'a')
+                              : "the same, b" + number);
+  }
+  put_input(lines);
+  options.resources.memory_bytes = 64 * kMiB;
+  for (const bool descending : {false, true}) {
+    options.order.descending = descending;
+    expect_first(lines, 9000);
+  }
+}
+
 TEST_F(FirstLinesOfFiles, FromFewInputs) {
   options.header_records = 1;
   options.inputs = {put("a", "head\nb\na\n"), put("b", "other\nc\na\n")};
