@@ -8,13 +8,13 @@
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
+#include "vortex/pool/block_memory.h"
 
 namespace vortex { inline namespace v0 {
 
 namespace {
 
 constexpr std::size_t kSmallestChosenBlock = std::size_t{64} << 10;
-constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 // The default pools of readers, writers and arrays are below that.
 constexpr std::size_t kTakenAtOnce = std::size_t{16} << 20;
