@@ -181,9 +181,9 @@ TYPED_TEST(Filler, WhatOneThreadStoresOthersLeave) {
 template <typename EngineType>
 class FillerDeathTest : public EngineTest<EngineType> {
  protected:
-  // Of a process that the signal has ended, which the thread sanitizer's handler has reported.
+  // Of a process that the signal has ended, which a sanitizer's handler has reported.
   static bool has_ended(int status) {
-    if (kThreadSanitizer) return WIFEXITED(status) && WEXITSTATUS(status) != 0;
+    if (kShadowMemory) return WIFEXITED(status) && WEXITSTATUS(status) != 0;
     return ::testing::KilledBySignal(FillerDeathTest::kSignal)(status);
   }
 };
