@@ -33,6 +33,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/pipeline.h"
 #include "vortex/radix_sort.h"
+#include "vortex/record_arrays.h"
 #include "vortex/record_order.h"
 #include "vortex/sort.h"
 #include "vortex/sort_resources.h"
@@ -300,6 +301,19 @@ TEST_F(PlainCall, OfSortsOfFiles) {
                                 vortex::ByKey(&Item::price));
     // ----
     EXPECT_EQ(vortex::FileReader<Item>("by_price").data()[0].price, 1);
+  }
+  {
+    std::vector<std::uint64_t> one = {1, 4, 6}, other = {2, 3, 5}, merged(6);
+    // vortex/record_arrays.h
+    const auto order =
+        vortex::order_of_format(vortex::RecordFormat(8, {vortex::parse_record_key("0:8:u64")}));
+    const std::array<vortex::MergeInput, 2> arrays = {
+        {{std::as_bytes(std::span(one)).data(), one.size()},
+         {std::as_bytes(std::span(other)).data(), other.size()}}};
+    vortex::ArrayOutput out(std::as_writable_bytes(std::span(merged)), 8);
+    vortex::merge_arrays(*order, arrays, out);
+    // ----
+    EXPECT_TRUE(std::is_sorted(merged.begin(), merged.end()));
   }
   {
     // vortex/record_order.h
