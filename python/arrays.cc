@@ -226,9 +226,6 @@ void argsort_strings(nb::handle begins, nb::handle content, nb::handle places, b
   sort_places(to, string_of, descending, threads);
 }
 
-// offset, length, vtx_key_kind, big-endian, descending
-using KeyTuple = std::tuple<std::size_t, std::size_t, int, bool, bool>;
-
 void sort_records(nb::handle array, std::size_t record, std::size_t row,
                   const std::vector<KeyTuple>& keys, bool descending, unsigned threads) {
   const Buffer buffer(array, Buffer::Use::kChange);

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <vortex/record_order.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
+#include <vector>
 
 namespace vortex_python {
 
@@ -33,6 +36,11 @@ class Buffer {
   Py_buffer view_;
 };
 
+// offset, length, KeyKind as in vtx_key_kind, big-endian, descending
+using KeyTuple = std::tuple<std::size_t, std::size_t, int, bool, bool>;
+
+vortex::RecordFormat format_of(std::size_t record, const std::vector<KeyTuple>& keys);
+
 // Called before memory is touched that faults: somebody may have begun to handle SIGSEGV since, as
 // faulthandler.enable() does.
 void receive_faults();
@@ -40,6 +48,7 @@ void receive_faults();
 void bind_arrays(nb::module_& module);
 void bind_failures(nb::module_& module);
 void bind_files(nb::module_& module);
+void bind_records(nb::module_& module);
 void bind_sorts(nb::module_& module);
 
 }  // namespace vortex_python

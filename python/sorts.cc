@@ -102,24 +102,6 @@ vortex::SortResources resources_of(std::uint64_t memory, std::vector<std::string
           .progress = watch.function()};
 }
 
-// offset, length, KeyKind, big-endian, descending
-using KeyTuple = std::tuple<std::size_t, std::size_t, int, bool, bool>;
-
-vortex::RecordFormat format_of(std::size_t record, const std::vector<KeyTuple>& tuples) {
-  static constexpr vortex::KeyKind kKinds[] = {vortex::KeyKind::kBytes, vortex::KeyKind::kUnsigned,
-                                               vortex::KeyKind::kSigned, vortex::KeyKind::kFloat};
-  std::vector<vortex::RecordKey> keys;
-  for (const auto& [offset, length, kind, big, descending] : tuples) {
-    const vortex::KeyKind key_kind = kKinds[static_cast<std::size_t>(kind) % std::size(kKinds)];
-    keys.push_back({offset,
-                    length,
-                    {key_kind, key_kind == vortex::KeyKind::kBytes ? 0 : length,
-                     big ? vortex::ByteOrder::kBigEndian : vortex::ByteOrder::kLittleEndian},
-                    descending});
-  }
-  return vortex::RecordFormat(record, std::move(keys));
-}
-
 // OFFSET:LENGTH[:TYPE][:desc], as the program vortex takes it.
 KeyTuple parse_key(const std::string& text) {
   const vortex::RecordKey key = vortex::parse_record_key(text);

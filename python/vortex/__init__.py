@@ -8,6 +8,7 @@ make arrays of files that are larger than memory. docs/python.md in the source h
 from ._arrays import argsort, select, sort, sort_by_key, sorted, unique  # noqa: A004
 from ._core import version as __version__
 from ._files import Array, StreamError, blocks, create, engine, open, use_engine, write  # noqa: A004
+from ._records import merge_arrays
 from ._sorts import Disorder, SortReport, Sorter, check, merge, partition, sort_file
 from ._tables import sort_table
 
@@ -24,6 +25,7 @@ __all__ = [
     "create",
     "engine",
     "merge",
+    "merge_arrays",
     "open",
     "partition",
     "select",

@@ -1,0 +1,81 @@
+"""Arrays of records: merged, and what sorts beyond one machine do with them."""
+
+import errno
+
+import numpy as np
+import pytest
+
+import vortex
+from vortex import _core
+
+DTYPES = ["u8", "i2", "f8", "S3", "M8[s]", np.dtype([("key", "i4"), ("place", "u4")])]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("descending", [False, True])
+def test_merge_arrays(rng, tmp_path, dtype, descending):
+    dtype = np.dtype(dtype)
+    key = None if dtype.names is None else "key"
+    arrays = []
+    for place in range(int(rng.integers(1, 9))):
+        values = rng.integers(0, 50, rng.choice([0, 1, 3000]))
+        one = np.zeros(values.size, dtype)
+        if key:
+            one["key"], one["place"] = values, place
+        else:
+            one[...] = values.astype(dtype) if dtype.kind != "S" else [str(value).encode() for value in values]
+        arrays.append(one[np.argsort(one[key] if key else one, kind="stable")])
+        if descending:  # equal ones keep their order
+            column = arrays[-1][key] if key else arrays[-1]
+            arrays[-1] = arrays[-1][::-1][np.argsort(column[::-1], kind="stable")[::-1]]
+    together = np.concatenate(arrays)
+    column = together[key] if key else together
+    _, number = np.unique(column, return_inverse=True)
+    expected = together[np.argsort(-number if descending else number, kind="stable")]
+    np.testing.assert_array_equal(vortex.merge_arrays(arrays, key=key, descending=descending), expected)
+    room = np.zeros(together.size, dtype)
+    assert vortex.merge_arrays(arrays, room, key=key, descending=descending, threads=1) is room
+    np.testing.assert_array_equal(room, expected)
+    with open(tmp_path / "merged", "wb") as file:
+        assert vortex.merge_arrays(arrays, file, key=key, descending=descending) is None
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "merged", dtype), expected)
+
+
+def test_merge_arrays_refuses():
+    a = np.arange(4)
+    for arrays, more, said in [([], {}, "none"), ([a, a.astype("u4")], {}, "uint32"), ([a], {"out": a}, "shares"),
+                               ([a, a], {"out": np.zeros(7, a.dtype)}, "8 elements"), ([a.reshape(2, 2)], {}, "2 axes")]:  # fmt: skip
+        with pytest.raises(ValueError, match=said):
+            vortex.merge_arrays(arrays, **more)
+    with pytest.raises(OSError) as failed, open("/dev/full", "wb", buffering=0) as full:
+        vortex.merge_arrays([a], full)
+    assert failed.value.errno == errno.ENOSPC
+
+
+def test_records_are_sorted_divided_and_summed(rng):
+    """What the machines of a larger sort ask of each array."""
+    record, keys = 13, [(4, 2, 0, False, False)]
+    records = rng.integers(0, 3, (1000, record), np.uint8)
+    borders = rng.integers(0, 3, (20, record), np.uint8)
+    column = records[:, 4].astype(int) * 256 + records[:, 5]
+    out = np.zeros_like(records)
+    _core.sort_to_array([records[:300].copy(), records[300:].copy()], record, keys, out)
+    np.testing.assert_array_equal(out, records[np.argsort(column, kind="stable")])
+    for border, (before, up_to) in zip(borders, _core.ranks(out, record, keys, borders)):
+        key = int(border[4]) * 256 + int(border[5])
+        assert before == (column < key).sum()
+        assert up_to == (column <= key).sum()
+        assert _core.count_equal(records, record, keys, border) == up_to - before
+    total = _core.sum_records(records, record)
+    assert _core.sum_records(out, record) == total
+    assert (_core.sum_records(out[:7].copy(), record) + _core.sum_records(out[7:].copy(), record)) % 2**64 == total
+    # Any byte changes it, and two records that swap what lies behind their keys.
+    numbers = set()
+    for at in range(record):
+        changed = out.copy()
+        changed[10, at] ^= 128
+        numbers.add(_core.sum_records(changed, record))
+    out[[0, -1], 6:] = out[[-1, 0], 6:]
+    numbers.add(_core.sum_records(out, record))
+    assert total not in numbers
+    assert len(numbers) == record + 1
