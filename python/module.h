@@ -49,6 +49,7 @@ void bind_arrays(nb::module_& module);
 void bind_failures(nb::module_& module);
 void bind_files(nb::module_& module);
 void bind_records(nb::module_& module);
+void bind_sorter(nb::module_& module);
 void bind_sorts(nb::module_& module);
 
 }  // namespace vortex_python

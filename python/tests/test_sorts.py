@@ -177,6 +177,68 @@ def test_merge_and_check(rng, tmp_path, kind):
         assert vortex.check(tmp_path / "wrong", unique=True, **KINDS[kind]).record == place
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("first", [1, 1000, 3500, 5000])
+def test_the_first_records(rng, tmp_path, kind, first):
+    numbers = rng.integers(-1000, 1000, 3501)
+    parts = np.split(numbers, [3000, 3000])
+    names = [tmp_path / f"part{at}" for at in range(len(parts))]
+    for name, part in zip(names, parts):
+        write_sorted(name, kind, part)
+    wanted = np.sort(numbers * (-1 if kind in ("records", "npy") else 1))[:first]
+    write_sorted(tmp_path / "expected", kind, wanted * (-1 if kind in ("records", "npy") else 1))
+    if kind == "npy":
+        np.load(tmp_path / "expected").tofile(tmp_path / "expected")
+    for call in (vortex.sort_file, vortex.merge):
+        report = call(names, tmp_path / "out", first=first, **KINDS[kind])
+        assert report.records_out == len(wanted)
+        assert (tmp_path / "out").read_bytes() == (tmp_path / "expected").read_bytes()
+    if kind == "npy":
+        vortex.sort_file(names, tmp_path / "out.npy", first=np.int32(first), descending=True)
+        assert (np.load(tmp_path / "out.npy") == -wanted).all()
+    for none in (0, -1):
+        with pytest.raises(ValueError, match="first"):
+            vortex.sort_file(names, tmp_path / "out", first=none, **KINDS[kind])
+
+
+@pytest.mark.parametrize("first", [10, MIB])
+def test_the_first_of_more_than_memory(rng, first):
+    a = rng.integers(0, 1 << 60, 3 * MIB)
+    sorter = vortex.Sorter(np.int64, memory=MEMORY, first=first)
+    for part in np.array_split(a, 5):
+        sorter.push(part)
+    assert len(sorter) == a.size
+    assert (np.concatenate(list(sorter)) == np.sort(a)[:first]).all() and len(sorter) == first
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">i2", [("key", "S3"), ("place", "i4")]])
+def test_npy_files_are_merged(rng, tmp_path, dtype):
+    """Also NaNs of both signs and zeros, in the order of files, and records across blocks."""
+    dtype = np.dtype(dtype)
+    bits = rng.integers(0, 256, (3 * MIB // dtype.itemsize + 7, dtype.itemsize), np.uint8)
+    bits[: 1 << 16, :2] = 0
+    a = np.ascontiguousarray(bits).view(dtype).reshape(-1)
+    key = None if dtype.names is None else "key"
+    if key:
+        a["place"] = np.arange(a.size)
+    names = [tmp_path / f"{at}.npy" for at in range(4)]
+    for name, part in zip(names, np.array_split(a, [9, 9, a.size // 3])):
+        np.save(name, part)
+        vortex.sort_file(name, name, key=key)
+    report = vortex.merge(names, tmp_path / "out.npy", key=key, memory=MEMORY)
+    assert (report.records_in, report.records_out, report.runs) == (a.size, a.size, 0)
+    vortex.sort_file(names, tmp_path / "sorted.npy", key=key)
+    assert (tmp_path / "out.npy").read_bytes() == (tmp_path / "sorted.npy").read_bytes()
+    # So many files that they are sorted.
+    report = vortex.merge(names * 40, tmp_path / "many.npy", key=key, first=7, memory=MEMORY)
+    assert report.records_in == 40 * a.size
+    os.truncate(names[3], os.path.getsize(names[3]) - 1)
+    with pytest.raises(OSError) as caught:
+        vortex.merge(names, tmp_path / "cut.npy", key=key)
+    assert caught.value.errno == errno.ENODATA and caught.value.filename == str(names[3])
+    assert not (tmp_path / "cut.npy").exists()
+
+
 def test_checks_of_files_larger_than_memory(rng, tmp_path):
     a = np.sort(rng.integers(0, 1 << 60, 3 * MIB))
     place = int(rng.integers(1, a.size))
@@ -224,6 +286,30 @@ def test_partition(rng, tmp_path, npy):
     for splitters, words in (([1, 0, 2], "sorted"), ([1.0], "2 files"), ([0, np.nan, 1], "sorted"), ([0, 0, 1e400], None)):
         with pytest.raises(ValueError, match=words) if words else contextlib.nullcontext():
             vortex.partition(tmp_path / "in.npy", names, splitters, dtype=None if npy else a.dtype, key="key")
+
+
+def test_partition_by_several_fields(rng, tmp_path):
+    a = np.zeros(50_000, [("name", "S2"), ("place", "i8"), ("value", "f4")])
+    a["name"], a["place"] = rng.choice([b"a", b"b", b"c"], a.size), np.arange(a.size)
+    a["value"] = rng.choice([-1, -0.0, 0, 1, np.nan], a.size)
+    a.tofile(tmp_path / "in")
+    splitters = [(b"a", np.nan), (b"b", 0.0), (b"b", 0.0), (b"c", -1.0)]
+    names = [tmp_path / f"part{at}" for at in range(5)]
+    rank = {b"a": 0, b"b": 1, b"c": 2}
+    keys = [(rank[name], np.inf if value != value else value) for name, value in zip(a["name"].tolist(), a["value"].tolist())]
+    borders = [(rank[name], np.inf if value != value else value) for name, value in splitters]
+    part = np.array([sum(border <= key for border in borders) for key in keys])
+    fields = np.array(splitters, [("value", "f8"), ("name", "S1")][::-1])
+    for given in (splitters, fields):
+        counts = vortex.partition(tmp_path / "in", names, given, dtype=a.dtype, key=["name", "value"], memory=1 << 20,
+                                  threads=2)  # fmt: skip
+        assert counts == np.bincount(part, minlength=5).tolist()
+        for at, name in enumerate(names):
+            assert (np.fromfile(name, a.dtype)["place"] == a["place"][part == at]).all()
+    for wrong, words in (([(b"a", 1), (b"a", 0)], "sorted"), ([(b"a",)], "tuples of 2"), ([b"a"], "tuples of 2"),
+                         ([(b"abc", 0)], "no key of"), ([], "1 files")):  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            vortex.partition(tmp_path / "in", names, wrong, dtype=a.dtype, key=["name", "value"])
 
 
 @pytest.mark.parametrize(("dtype", "good", "wrong"), [

@@ -126,6 +126,21 @@ def test_runs_are_merged_in_rounds(rng, tmp_path, monkeypatch):
     assert found["word"].cast(pa.string()).equals(wanted["word"].cast(pa.string()))
 
 
+@pytest.mark.parametrize("first", [100, 250_000, 10**6])
+def test_the_first_rows(rng, tmp_path, monkeypatch, first):
+    monkeypatch.setattr("vortex._tables._most_runs", lambda part, batch: 2)
+    rows = 400_000
+    table = pa.table({"key": rng.integers(0, 9, rows), "place": np.arange(rows), "more": rng.random(rows)})
+    seen = []
+    report = vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key", memory=LEAST,
+                               first=first, progress=lambda *call: seen.append(call))  # fmt: skip
+    # Few are kept in memory.
+    assert (report.runs > 0) == (first > 1000)
+    wanted = np.argsort(table["key"].to_numpy(), kind="stable")[:first]
+    assert np.array_equal(pq.read_table(tmp_path / "out.parquet")["place"].to_numpy(), wanted)
+    assert (report.records_in, report.records_out) == (rows, len(wanted)) and seen[-1] == ("writing", *[len(wanted)] * 2)
+
+
 def test_long_common_beginnings(rng, tmp_path):
     texts = ["x" * int(long) + "y" * int(more) for long, more in rng.integers(0, 200, (5000, 2))]
     table = pa.table({"text": texts, "place": np.arange(5000)})
@@ -175,6 +190,7 @@ def test_wrong_calls(tmp_path):
         (dict(by="list"), TypeError, "has no order"),
         (dict(by=[("a", "up")]), ValueError, "neither 'ascending' nor 'descending'"),
         (dict(by="a", nulls="middle"), ValueError, "neither 'first' nor 'last'"),
+        (dict(by="a", first=0), ValueError, "first: 0 are none"),
         (dict(by="a", memory=1 << 20), ValueError, "the least"),
         (dict(by="a", src=tmp_path / "text"), ValueError, "neither a Parquet file nor an Arrow file"),
         (dict(by="a", src=tmp_path / "none"), FileNotFoundError, "none"),

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import errno
 import io
+import operator
 import os
 from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
 
@@ -168,18 +169,36 @@ def _shown(progress: Progress | bool | None, unit: str = "B") -> Iterator[Progre
         yield show
 
 
-def _sort_npy(sources: list[str], target: str, form: _Records, resources: Any) -> SortReport:
-    memory, folders, threads, progress = resources
+# Files that are merged at a time, and the least memory for each of them; more are sorted instead.
+_MOST_MERGED = 128
+_LEAST_MERGED_BYTES = 512 << 10
+
+
+def _sort_npy(sources: list[str], target: str, form: _Records, merge: bool, resources: Any) -> SortReport:
+    first, memory, folders, threads, progress = resources
     if not folders:
         folders = [os.path.dirname(os.path.abspath(target))]
     count = sum(one.count for one in form.npy)
-    header = new_header(form.npy[0].dtype, (count,)) if target.endswith(".npy") else b""
-    sorter = _core.Sorter(form.size, form.keys, _less(memory), folders, threads, progress)
+    wanted = min(count, first) if first else count
+    header = new_header(form.npy[0].dtype, (wanted,)) if target.endswith(".npy") else b""
+    room = _less(memory or _core.default_memory())
+    if merge and len(sources) <= min(_MOST_MERGED, room // _LEAST_MERGED_BYTES):
+        parts = [(source, one.offset, one.count) for source, one in zip(sources, form.npy)]
+        _core.merge_parts(parts, target, header, form.size, form.keys, first, room, progress)
+        return SortReport(count, wanted, 0, 1)
+    sorter = _core.Sorter(form.size, form.keys, first, _less(memory), folders, threads, progress)
     for source, one in zip(sources, form.npy):
         sorter.push_file(source, one.offset, one.count)
     sorter.sort()
     sorter.write(target, header)
-    return SortReport(count, count, *sorter.counts)
+    return SortReport(count, wanted, *sorter.counts)
+
+
+def first_of(first: int | None) -> int:
+    """How many are wanted; 0: all."""
+    if first is not None and operator.index(first) < 1:
+        raise ValueError(f"first: {first} are none")
+    return 0 if first is None else operator.index(first)
 
 
 def _less(memory: int) -> int:
@@ -200,6 +219,7 @@ def sort_file(
     descending: bool = False,
     stable: bool = False,
     unique: bool = False,
+    first: int | None = None,
     memory: int = 0,
     folders: Sequence[Path] | Path | None = None,
     threads: int = 0,
@@ -223,7 +243,8 @@ def sort_file(
     header: lines at the top that stay there.
     descending: the other way round; then a text key that has r and no other letter is a ValueError.
     stable: lines with equal keys keep their order; records always do. unique: of records with equal
-        keys only the first is kept.
+        keys only the first is kept. first: so many records of the order are written, headers beside
+        them, and the others are left out; few are found in one pass without runs. None: all.
     memory: bytes, for everything that the sort takes; 0: half of what is free, at most 1 GiB.
     folders: for what memory does not hold; that of `dst` by default.
     threads: that may work; 0: one for each usable core.
@@ -235,22 +256,22 @@ def sort_file(
     would do, ENOSPC, and what the disks say.
     """
     form = (dtype, record, key, letters, separator, header, descending)
-    return _sort(src, dst, form, stable, unique, False, (memory, folders, threads, progress))
+    return _sort(src, dst, form, stable, unique, False, (first_of(first), memory, folders, threads, progress))
 
 
 def _sort(src: Any, dst: Path, form: Any, stable: bool, unique: bool, merge: bool, resources: Any) -> SortReport:
     sources, target = _names_of(src), name_of(dst)
-    memory, folders, threads, progress = resources
+    first, memory, folders, threads, progress = resources
     where = _names_of(folders)
     with naming(*sources, target, *where), _shown(progress) as shown:
         found = _form(sources, *form, unique)
         if isinstance(found, _Lines):
             return SortReport(*_core.sort_line_files(sources, target, found.order, found.header, stable, unique, merge,
-                                                     memory, where, threads, shown))  # fmt: skip
+                                                     first, memory, where, threads, shown))  # fmt: skip
         if found.npy:
-            return _sort_npy(sources, target, found, (memory, where, threads, shown))
+            return _sort_npy(sources, target, found, merge, (first, memory, where, threads, shown))
         return SortReport(*_core.sort_record_files(sources, target, found.size, found.keys, unique, merge,
-                                                   memory, where, threads, shown))  # fmt: skip
+                                                   first, memory, where, threads, shown))  # fmt: skip
 
 
 def merge(
@@ -266,6 +287,7 @@ def merge(
     descending: bool = False,
     stable: bool = False,
     unique: bool = False,
+    first: int | None = None,
     memory: int = 0,
     folders: Sequence[Path] | Path | None = None,
     threads: int = 0,
@@ -273,11 +295,11 @@ def merge(
 ) -> SortReport:
     """Merges files that are sorted already, as check() tells, into one that is.
 
-    All as for sort_file(); what is read is kept nowhere but for very many files, and .npy files.
-    Files that are not sorted give one that is not.
+    All as for sort_file(); what is read is kept nowhere but for very many files, and with `first` no
+    more is read than it takes. Files that are not sorted give one that is not.
     """
     form = (dtype, record, key, letters, separator, header, descending)
-    return _sort(src, dst, form, stable, unique, True, (memory, folders, threads, progress))
+    return _sort(src, dst, form, stable, unique, True, (first_of(first), memory, folders, threads, progress))
 
 
 class Disorder(NamedTuple):
@@ -328,9 +350,7 @@ def check(
 
 
 def _borders(splitters: npt.ArrayLike, kind: np.dtype) -> npt.NDArray[Any]:
-    """The splitters as keys of that kind; ValueError where one is none, or they are not sorted."""
-    if kind.names is not None:
-        raise ValueError("splitters: there are none for keys of several fields")
+    """The splitters as keys of that kind; ValueError where one is none."""
     given = np.asarray(splitters)
     if kind.kind in "mM":
         if given.dtype.kind in "iu":
@@ -354,9 +374,35 @@ def _borders(splitters: npt.ArrayLike, kind: np.dtype) -> npt.NDArray[Any]:
                    if one != key and (one == one or key == key) and not (rounded and abs(key) < np.inf)]  # fmt: skip
     if len(strange):
         raise ValueError(f"splitters: {strange[0]!r} is no key of {kind}")
-    if borders.ndim == 1 and (argsort(borders) != np.arange(borders.size)).any():
-        raise ValueError("splitters: they are not sorted")
     return borders
+
+
+def _rows_of_borders(splitters: Any, kind: np.dtype) -> npt.NDArray[Any]:
+    """The same for keys of several fields: tuples, or an array that has these fields."""
+    names = getattr(getattr(splitters, "dtype", None), "names", None)
+    rows = list(splitters) if names is None else []
+    if any(not isinstance(row, tuple) or len(row) != len(kind.names) for row in rows):
+        raise ValueError(f"splitters: keys of several fields are tuples of {len(kind.names)}")
+    borders = np.empty(len(splitters), kind)
+    for at, name in enumerate(kind.names):
+        part = kind[name]
+        column = [row[at] for row in rows] if names is None else splitters[name]
+        borders[name] = _borders(column if len(column) else np.empty(0, part), part)
+    return borders
+
+
+def _keys_of_rows(rows: npt.NDArray[Any], key: Names) -> npt.NDArray[Any]:
+    """The fields that count, copied where they are several."""
+    return rows if key is None else rows[key if isinstance(key, str) else list(key)]
+
+
+def _parts(borders: npt.NDArray[Any], keys: npt.NDArray[Any], threads: int) -> npt.NDArray[np.int32]:
+    """How many borders each key is not less than: the order of both together tells, in which borders
+    come in front of what is equal to them."""
+    order = argsort(np.concatenate([borders, keys.astype(borders.dtype, copy=False)]), threads=threads)
+    part = np.empty(order.size, np.int32)
+    part[order] = np.cumsum(order < borders.size, dtype=np.int32)
+    return part[borders.size :]
 
 
 def partition(
@@ -365,7 +411,7 @@ def partition(
     splitters: npt.ArrayLike,
     *,
     dtype: npt.DTypeLike = None,
-    key: str | None = None,
+    key: Names = None,
     memory: int = 0,
     threads: int = 0,
 ) -> list[int]:
@@ -374,27 +420,31 @@ def partition(
     src: a raw file of records, or a .npy file, of which all axes but the last are records' numbers.
     dst: one file more than there are splitters, each another one, all raw. They appear when all are
         complete and on the disk; an error leaves what was there.
-    splitters: sorted keys, without loss of the dtype of those of the records. File i gets the records whose keys are at least splitters[i - 1] and less
-        than splitters[i], in the order of `src`; NaN counts as the largest number.
-    dtype: of the records; None: the .npy file's. key: the field that counts; None: all of the record.
-    memory: bytes, for records; 0: 64 MiB. Raises OSError with errno and file name.
+    splitters: sorted keys, without loss of the dtype of those of the records; of several fields,
+        tuples. File i gets the records whose keys are at least splitters[i - 1] and less than
+        splitters[i], in the order of `src`; NaN counts as the largest number.
+    dtype: of the records; None: the .npy file's. key: the field or fields that count; None: all of
+        the record. memory: bytes, for records; 0: 64 MiB. threads: that may work; 0: one for each
+        usable core. Raises OSError with errno and file name.
     """
     names, source = [name_of(one) for one in dst], name_of(src)
     array = open(source, dtype, memory=(memory or 64 << 20) // 4).reshape(-1)
-    kind = array.dtype if key is None else array.dtype[key]
-    borders = _borders(splitters, kind)
+    kind = _keys_of_rows(np.empty(0, array.dtype), key).dtype
+    borders = _borders(splitters, kind) if kind.names is None else _rows_of_borders(splitters, kind)
+    if borders.ndim == 1 and (argsort(borders) != np.arange(borders.size)).any():
+        raise ValueError("splitters: they are not sorted")
     if borders.ndim != 1 or len(names) != borders.size + 1:
         raise ValueError(f"dst: {borders.size} splitters make {borders.size + 1} files, not {len(names)}")
     if len({os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name)) for name in names}) < len(names):
         raise ValueError("dst: it has a file twice")
     counts = np.zeros(len(names), np.int64)
-    # Beside a block: its copy in order, and two numbers for each of its records.
-    step = max(1, (memory or 64 << 20) // 4 // (array.dtype.itemsize + 16))
+    # Beside a block: its copy in order, its keys, and six numbers for each of its records.
+    step = max(1, (memory or 64 << 20) // 4 * 3 // (2 * array.dtype.itemsize + 2 * kind.itemsize + 48))
     with contextlib.ExitStack() as files, naming(source, *names):
         outputs = [files.enter_context(NewFile(name)) for name in names]
         for begin in range(0, array.size, step):
             block = array.read(begin, min(step, array.size - begin))
-            part = np.searchsorted(borders, block if key is None else block[key], "right")
+            part = _parts(borders, _keys_of_rows(block, key), threads)
             block = block[argsort(part, threads=threads)]
             some = np.bincount(part, minlength=len(names))
             for output, piece in zip(outputs, np.split(block, np.cumsum(some)[:-1])):
@@ -416,9 +466,9 @@ class Sorter:
         for array in sorter:
             use(array)
 
-    dtype, key, descending, memory, folders, threads: as for sort_file(); `folders` is $TMPDIR or
-    /tmp by default. Records with equal keys keep their order. One thread at a time. Errors are
-    OSErrors with errno; then the sorter can only be dropped.
+    dtype, key, descending, first, memory, folders, threads: as for sort_file(); `folders` is $TMPDIR
+    or /tmp by default. Records with equal keys keep their order. Threads may push by turns. Errors
+    are OSErrors with errno; then the sorter can only be dropped.
     """
 
     def __init__(
@@ -428,6 +478,7 @@ class Sorter:
         memory: int = 0,
         *,
         descending: bool = False,
+        first: int | None = None,
         folders: Sequence[Path] | Path | None = None,
         threads: int = 0,
     ) -> None:
@@ -435,11 +486,11 @@ class Sorter:
         keys: list[Key] = record_keys(self.dtype, key, descending)
         where = _names_of(folders)
         with naming(*where):
-            self._sorter = _core.Sorter(self.dtype.itemsize, keys, memory, where, threads, None)
+            self._sorter = _core.Sorter(self.dtype.itemsize, keys, first_of(first), memory, where, threads, None)
         self._sorted = False
 
     def __len__(self) -> int:
-        """Records that were pushed."""
+        """Records that were pushed; once they are gone through, those that `first` has left."""
         return self._sorter.size
 
     def push(self, data: Any) -> None:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from . import _core
 from ._arrays import argsort
 from ._files import Path, name_of
-from ._sorts import Progress, SortReport, _names_of, _shown
+from ._sorts import Progress, SortReport, _names_of, _shown, first_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -563,15 +563,26 @@ def _merged(runs: list[_Run], threads: int) -> Iterator[pa.Table]:
         yield table.take(pa.array(_order(_stored_keys(table), threads)))
 
 
+def _cut(tables: Iterator[pa.Table], first: int) -> Iterator[pa.Table]:
+    """The first rows of tables that follow each other; 0: all."""
+    left = first
+    for table in tables:
+        yield table.slice(0, left) if first else table
+        left -= len(table)
+        if first and left <= 0:
+            return
+
+
 def _most_runs(part: int, batch_bytes: int) -> int:
     """How many runs are merged at a time: two batches of each are in memory, and each has descriptors."""
     return max(2, min(_MOST_RUNS, part // (2 * batch_bytes)))
 
 
 class _Sort:
-    """One sort: its memory, its folders, and what it tells of its progress."""
+    """One sort: how many rows it wants, its memory, its folders, and what it tells of its progress."""
 
-    def __init__(self, memory: int, folders: list[str], threads: int, progress: Progress | None) -> None:
+    def __init__(self, first: int, memory: int, folders: list[str], threads: int, progress: Progress | None) -> None:
+        self.first = first
         self.part = min(memory // 10, 1 << 30)  # of the memory, for the rows of a run; keys and a copy come beside them
         self.batch_bytes = max(32 << 10, min(1 << 20, memory // 2048))
         self.most_runs = _most_runs(self.part, self.batch_bytes)
@@ -604,7 +615,7 @@ class _Sort:
                     self.runs += some
                     continue
                 merged = self.new_run()
-                for table in _merged(some, self.threads):
+                for table in _cut(_merged(some, self.threads), self.first):
                     merged.write(table, self.batch_bytes)
                 merged.end()
 
@@ -640,6 +651,7 @@ def sort_table(
     *,
     descending: bool = False,
     nulls: str = "last",
+    first: int | None = None,
     memory: int = 0,
     folders: Sequence[Path] | Path | None = None,
     threads: int = 0,
@@ -656,6 +668,8 @@ def sort_table(
         DuckDB sort them: strings by their bytes in UTF-8, NaN behind all numbers. Rows with equal
         keys keep their order.
     descending: turns all columns round. nulls: "last" or "first", whichever way round.
+    first: so many rows of the order are written, and the others are left out; few are found in one
+        pass, without files in `folders`. None: all.
     memory: bytes, for rows, keys and copies of both, beside the interpreter and PyArrow; 0: half of
         what is free, at most 1 GiB. A row group of an Arrow file must fit into a tenth of it.
     folders: for what memory does not hold; that of `dst` by default.
@@ -670,6 +684,7 @@ def sort_table(
     pa = _arrow()
     if nulls not in ("first", "last"):
         raise ValueError(f"nulls: {nulls!r} is neither 'first' nor 'last'")
+    wanted = first_of(first)
     memory = memory or _core.default_memory()
     if memory < _LEAST_MEMORY:
         raise ValueError(f"memory: {memory} bytes are too little for tables; {_LEAST_MEMORY} are the least")
@@ -684,16 +699,17 @@ def sort_table(
     where = _names_of(folders) or [os.path.dirname(os.path.abspath(target))]
     for folder in where:
         os.scandir(folder).close()
-    with _shown(progress, "rows") as shown, contextlib.closing(_Sort(memory, where, threads, shown)) as sort:
+    with _shown(progress, "rows") as shown, contextlib.closing(_Sort(wanted, memory, where, threads, shown)) as sort:
         # Before anything is read: a wrong name or compression is told at once.
         output = _Output(target, schema, orders, nulls == "last", compression, min(128 << 20, memory // 8))
         with contextlib.closing(output):
             rows = _read(sort, files, schema, orders, nulls == "last")
             written = 0
-            for table in _sorted_tables(sort, rows):
+            total = min(rows.count, wanted or rows.count)
+            for table in _cut(_sorted_tables(sort, rows), wanted):
                 output.write(table.drop_columns([_KEY]) if _KEY in table.schema.names else table)
                 written += len(table)
-                sort.tell("writing", written, rows.count)
+                sort.tell("writing", written, total)
             output.finish()
     pa.default_memory_pool().release_unused()
     return SortReport(rows.count, written, sort.formed, sort.passes)
@@ -714,7 +730,7 @@ def _read(sort: _Sort, files: list[str], schema: pa.Schema, orders: list[_Order]
         table = pa.Table.from_batches(batches, schema)
         batches.clear()
         keys = _keys(table, orders, nulls_last)
-        return _with_keys(table, keys).take(pa.array(_order(keys, sort.threads)))
+        return _with_keys(table, keys).take(pa.array(_order(keys, sort.threads)[: sort.first or None]))
 
     for path in files:
         for batch in _batches(path, max(1, min(1 << 16, sort.part // 8 // _row_bytes(path)))):
@@ -723,10 +739,16 @@ def _read(sort: _Sort, files: list[str], schema: pa.Schema, orders: list[_Order]
             # Offsets of keys and places are sixteen bytes a row, however short the row is.
             size += max(batch.nbytes, 16 * batch.num_rows)
             if size >= sort.part:
-                run = sort.new_run()
-                run.write(sorted_rows(), sort.batch_bytes)
-                run.end()
-                size = 0
+                table, size = sorted_rows(), 0
+                kept = max(table.nbytes, 16 * len(table))
+                if sort.first and kept <= sort.part // 2:
+                    # The first rows so far, in front of those that come.
+                    batches, size = table.drop_columns([_KEY]).to_batches(), kept
+                else:
+                    run = sort.new_run()
+                    run.write(table, sort.batch_bytes)
+                    run.end()
+                del table
                 pa.default_memory_pool().release_unused()
                 if len(sort.runs) >= 2 * _MOST_RUNS:  # each has a descriptor
                     sort.reduce_runs()

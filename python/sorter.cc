@@ -1,0 +1,233 @@
+// A sorter that arrays are pushed to, and merges of parts of files.
+#include <vortex/error.h>
+#include <vortex/file_reader.h>
+#include <vortex/file_writer.h>
+#include <vortex/record_order.h>
+#include <vortex/sorter.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "module.h"
+#include "sort_calls.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+namespace vortex_python {
+
+namespace {
+
+constexpr std::size_t kCopyBytes = std::size_t{256} << 10;
+
+// A new file whose records follow a header; it appears when it is complete.
+class NewFile final : public vortex::RecordOutput {
+ public:
+  // `record_bytes` in all, without the header.
+  NewFile(const std::string& path, std::string_view header, std::uint64_t record_bytes)
+      : at_(header.size()),
+        all_(at_ + record_bytes),
+        file_(path, {.block_bytes = kCopyBytes, .sync = true, .expected_bytes = all_}) {
+    std::memcpy(file_.data(), header.data(), header.size());
+  }
+
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    return {file_.data() + at_,
+            static_cast<std::size_t>(std::min<std::uint64_t>(most_bytes, all_ - at_))};
+  }
+  void written(std::size_t bytes) override { at_ += bytes; }
+  void finish() { file_.finish(all_); }
+
+ private:
+  std::uint64_t at_;
+  std::uint64_t all_;
+  vortex::FileWriter<std::byte> file_;
+};
+
+// A file, where its records begin, and how many it has.
+using PartOfFile = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+
+// Merges sorted records, all or the `first` ones, into a file with a header; returns how many.
+std::uint64_t merge_parts(const std::vector<PartOfFile>& parts, const std::string& output,
+                          const nb::bytes& header, std::size_t record,
+                          const std::vector<KeyTuple>& keys, std::uint64_t first,
+                          std::uint64_t memory, nb::object progress) {
+  Watch watch(std::move(progress));
+  const std::string_view head(header.c_str(), header.size());
+  std::uint64_t count = 0;
+  watch.run([&] {
+    const auto order = vortex::order_of_format(format_of(record, keys));
+    std::vector<vortex::FileReader<std::byte>> files;
+    std::vector<vortex::MergeInput> inputs;
+    for (const auto& [path, offset, records] : parts) {
+      files.emplace_back(
+          path, vortex::FileReaderOptions{.memory_bytes =
+                                              memory / std::max<std::size_t>(parts.size(), 1)});
+      if (records > (files.back().size() - std::min(files.back().size(), offset)) / record) {
+        vortex::throw_error(ENODATA, path + " ends before its header says");
+      }
+      inputs.push_back({files.back().data() + offset, records});
+      count += records;
+    }
+    if (first != 0) count = std::min(count, first);
+    NewFile file(output, head, count * record);
+    const auto merge = order->checked_merge(inputs);
+    vortex::guarded([&] { merge->start(); }).throw_if_failed();
+    for (std::uint64_t done = 0; done < count;) {
+      const std::uint64_t some =
+          std::min(count - done, std::max(kCopyBytes / record, std::size_t{1}));
+      vortex::guarded([&] { merge->merge(some, file); }).throw_if_failed();
+      done += some;
+      watch.function()({vortex::SortPhase::kWriting, done * record, count * record});
+    }
+    file.finish();
+  });
+  return count;
+}
+
+// A descriptor of a file that is read from a place on.
+class ReadFile {
+ public:
+  explicit ReadFile(const std::string& path)
+      : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) vortex::throw_error(errno, path_);
+  }
+  ~ReadFile() { close(descriptor_); }
+  ReadFile(const ReadFile&) = delete;
+  ReadFile& operator=(const ReadFile&) = delete;
+
+  void read(std::byte* to, std::size_t bytes, std::uint64_t offset) const {
+    while (bytes > 0) {
+      const ssize_t got = pread(descriptor_, to, bytes, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) vortex::throw_error(errno, path_);
+      if (got == 0) vortex::throw_error(ENODATA, path_ + " ends before its header says");
+      to += got;
+      offset += static_cast<std::uint64_t>(got);
+      bytes -= static_cast<std::size_t>(got);
+    }
+  }
+
+ private:
+  std::string path_;
+  int descriptor_;
+};
+
+// A sorter of records whose arrays lie in memory of Python's. Threads take turns.
+class Sorter {
+ public:
+  Sorter(std::size_t record, const std::vector<KeyTuple>& keys, std::uint64_t first,
+         std::uint64_t memory, std::vector<std::string> folders, unsigned threads,
+         nb::object progress)
+      : watch_(std::move(progress)) {
+    const vortex::SortResources resources =
+        resources_of(first, memory, std::move(folders), threads, watch_);
+    watch_.run([&] { sorter_.emplace(resources, format_of(record, keys)); });
+  }
+
+  std::uint64_t size() {
+    std::uint64_t size = 0;
+    watch_.run([&] { size = sorter_->size(); });
+    return size;
+  }
+  std::tuple<std::uint64_t, unsigned> counts() {
+    vortex::RunCounts counts;
+    watch_.run([&] { counts = sorter_->counts(); });
+    return {counts.runs, counts.passes};
+  }
+
+  void push(nb::handle records) {
+    const Buffer buffer(records, Buffer::Use::kRead);
+    watch_.run([&] { sorter_->push(std::span<const std::byte>(buffer.data(), buffer.bytes())); });
+  }
+
+  // `count` records of a file, which begin at byte `offset`.
+  void push_file(const std::string& path, std::uint64_t offset, std::uint64_t count) {
+    watch_.run([&] {
+      const ReadFile file(path);
+      const std::size_t record = sorter_->record_bytes();
+      std::vector<std::byte> some(std::max(kCopyBytes / record, std::size_t{1}) * record);
+      for (std::uint64_t left = count * record; left > 0;) {
+        const std::size_t bytes = std::min<std::uint64_t>(left, some.size());
+        file.read(some.data(), bytes, offset);
+        sorter_->push(std::span<const std::byte>(some.data(), bytes));
+        offset += bytes;
+        left -= bytes;
+      }
+    });
+  }
+
+  void sort() {
+    watch_.run([&] { sorter_->sort(); });
+  }
+
+  // Copies sorted records, those from byte `offset` on; forward only.
+  void read(std::uint64_t offset, nb::handle to) {
+    const Buffer buffer(to, Buffer::Use::kChange);
+    watch_.run([&] { copy(offset, buffer.data(), buffer.bytes()); });
+    if (PyErr_CheckSignals() != 0) throw nb::python_error();
+  }
+
+  // The header, and then all records, as a file that appears when it is complete.
+  void write(const std::string& path, const nb::bytes& header) {
+    const std::string_view head(header.c_str(), header.size());
+    watch_.run([&] {
+      const std::uint64_t all = sorter_->size() * sorter_->record_bytes();
+      NewFile file(path, head, all);
+      vortex::SortProgress progress{vortex::SortPhase::kWriting, 0, all};
+      for (std::uint64_t at = 0; at < all; at = progress.bytes) {
+        const std::span<std::byte> room = file.room(kCopyBytes);
+        copy(at, room.data(), room.size());
+        file.written(room.size());
+        progress.bytes = at + room.size();
+        watch_.function()(progress);
+      }
+      file.finish();
+    });
+  }
+
+ private:
+  void copy(std::uint64_t offset, std::byte* to, std::size_t bytes) {
+    const std::uint64_t all = sorter_->size() * sorter_->record_bytes();
+    if (offset > all || bytes > all - offset) {
+      vortex::throw_error(ERANGE, "a read behind the last sorted record");
+    }
+    const vortex::Failure failure =
+        vortex::guarded([&] { std::memcpy(to, sorter_->data() + offset, bytes); });
+    failure.throw_if_failed();
+  }
+
+  Watch watch_;
+  std::optional<vortex::RecordSorter> sorter_;
+};
+
+}  // namespace
+
+void bind_sorter(nb::module_& module) {
+  module.def("merge_parts", &merge_parts, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
+             nb::arg(), nb::arg(), nb::arg().none());
+  nb::class_<Sorter>(module, "Sorter")
+      .def(nb::init<std::size_t, const std::vector<KeyTuple>&, std::uint64_t, std::uint64_t,
+                    std::vector<std::string>, unsigned, nb::object>(),
+           nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg().none())
+      .def_prop_ro("size", &Sorter::size)
+      .def_prop_ro("counts", &Sorter::counts)
+      .def("push", &Sorter::push)
+      .def("push_file", &Sorter::push_file)
+      .def("sort", &Sorter::sort)
+      .def("read", &Sorter::read)
+      .def("write", &Sorter::write);
+}
+
+}  // namespace vortex_python
