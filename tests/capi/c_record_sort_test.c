@@ -5,11 +5,11 @@
 
 // Keys lie unaligned, in both byte orders, in the middle of the record. Some sizes have code of
 // their own.
-enum { kCount = 5000, kRecord = 27 };
-static const size_t kSizes[] = {kRecord, 28, 100};
+enum { kCount = 5000, kRecord = 27, kMany = 80000 };
 
+typedef int Order(const unsigned char* a, const unsigned char* b);
 static size_t record_bytes;
-static int (*order)(const unsigned char* a, const unsigned char* b);
+static Order* order;
 
 static uint32_t big_endian_32(const unsigned char* at) {
   return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
@@ -63,9 +63,10 @@ static void merge_sort(unsigned char* records, unsigned char* spare, size_t coun
   memcpy(records, spare, count * bytes);
 }
 
-static void compare(const vtx_record_format* format, size_t count,
+static void compare(const vtx_record_format* format, Order* expected_order, size_t count,
                     const vtx_sort_options* options) {
   record_bytes = format->record_bytes;
+  order = expected_order;
   unsigned char* const sorted = malloc(count * record_bytes + 1);
   unsigned char* const expected = malloc(count * record_bytes + 1);
   unsigned char* const spare = malloc(count * record_bytes + 1);
@@ -107,45 +108,36 @@ int main(void) {
       {.offset = 9, .length = 2, .kind = VTX_KEY_SIGNED},
       {.offset = 19, .length = 8, .kind = VTX_KEY_FLOAT}};
   const vtx_key number[] = {{.offset = 8, .length = 4, .kind = VTX_KEY_SIGNED, .descending = 1}};
-  const vtx_record_format of_16 = {16, number, 1}, by_one_double = {28, numbers + 2, 1};
-  const vtx_record_format of_12 = {.record_bytes = 12};
-  const vtx_record_format of_one_byte = {.record_bytes = 1};
-  const vtx_record_format large = {.record_bytes = 1000};
   const vtx_sort_options descending = {.descending = 1, .threads = 1};
-  const size_t counts[] = {0, 1, 2, 77, kCount};
-  for (size_t i = 0; i < sizeof counts / sizeof *counts; ++i) {
-    for (size_t k = 0; k < sizeof kSizes / sizeof *kSizes; ++k) {
-      const vtx_record_format by_string = {kSizes[k], bytes, 1};
-      const vtx_record_format by_three = {kSizes[k], numbers, 3};
-      order = by_bytes;
-      compare(&by_string, counts[i], NULL);
-      order = by_bytes_descending;
-      compare(&by_string, counts[i], &descending);
-      order = by_numbers;
-      compare(&by_three, counts[i], NULL);
+  const struct {
+    size_t sizes[3];
+    const vtx_key* keys;
+    size_t key_count;
+    Order* order;
+    const vtx_sort_options* options;
+    size_t most;  // of records; those of kMany are more than the caches hold
+  } cases[] = {
+      {{kRecord, 28, 100}, bytes, 1, by_bytes, NULL, kMany},
+      {{kRecord, 28, 100}, bytes, 1, by_bytes_descending, &descending, kMany},
+      {{kRecord, 28, 100}, numbers, 3, by_numbers, NULL, kMany},
+      {{16}, number, 1, by_number, NULL, kCount},
+      {{16}, number, 1, by_number_ascending, &descending, kCount},
+      {{28}, numbers + 2, 1, by_double, NULL, kCount},
+      {{28}, numbers + 2, 1, by_double_descending, &descending, kCount},
+      {{1, 12}, NULL, 0, whole, NULL, kCount},
+      {{1000}, NULL, 0, whole, NULL, kCount / 10},
+  };
+  const size_t counts[] = {0, 1, 2, 77, kCount / 10, kCount, kMany};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    for (size_t k = 0; k < 3 && cases[i].sizes[k] != 0; ++k) {
+      const vtx_record_format format = {cases[i].sizes[k], cases[i].keys, cases[i].key_count};
+      for (size_t at = 0; at < sizeof counts / sizeof *counts && counts[at] <= cases[i].most;
+           ++at) {
+        if (counts[at] == kMany && k != 1) continue;
+        compare(&format, cases[i].order, counts[at], cases[i].options);
+      }
     }
-    order = by_number;
-    compare(&of_16, counts[i], NULL);
-    order = by_number_ascending;
-    compare(&of_16, counts[i], &descending);
-    order = by_double;
-    compare(&by_one_double, counts[i], NULL);
-    order = by_double_descending;
-    compare(&by_one_double, counts[i], &descending);
-    order = whole;
-    compare(&of_one_byte, counts[i], NULL);
-    compare(&of_12, counts[i], NULL);
-    compare(&large, counts[i] / 10, NULL);
   }
-
-  // More than the caches hold.
-  const vtx_record_format many = {28, bytes, 1}, many_by_three = {28, numbers, 3};
-  order = by_bytes;
-  compare(&many, 80000, NULL);
-  order = by_bytes_descending;
-  compare(&many, 80000, &descending);
-  order = by_numbers;
-  compare(&many_by_three, 80000, NULL);
 
   char records[] = "987654321";
   const vtx_key outside[] = {{.offset = 1, .length = 2}};

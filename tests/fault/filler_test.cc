@@ -17,6 +17,7 @@
 #include "tests/support/memory_source.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
+#include "tests/support/told_failures.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
@@ -29,21 +30,6 @@ constexpr std::size_t kBlockBytes = kMinBlockBytes;
 template <typename EngineType>
 class Filler : public EngineTest<EngineType> {};
 TYPED_TEST_SUITE(Filler, AllEngines, EngineNames);
-
-// What was told, and to which thread last.
-struct Told {
-  std::atomic<int> calls{0};
-  std::atomic<std::int32_t> thread{0};
-  Failure failure;
-
-  static void note(void* told, const Failure& failure) noexcept {
-    auto& to = *static_cast<Told*>(told);
-    ++to.calls;
-    to.thread = current_thread_id();
-    to.failure = failure;
-  }
-  Stream::FailureCall call() { return {&note, this}; }
-};
 
 std::vector<char> read_all(const char* data, std::size_t bytes) {
   std::vector<char> seen(bytes);
@@ -66,7 +52,7 @@ TYPED_TEST(Filler, ReadsAsZerosAndIsTold) {
   const auto data = patterned_bytes(kBlocks * kBlockBytes);
   BlockPool pool(small_blocks(2));
   auto stream = stream_of_bytes(pool, data, {.name = "cut"}, failing_at(3, {EIO, "broken"}));
-  Told told;
+  ToldFailures told;
   stream.fill_on_failure(told.call());
   EXPECT_EQ(read_all(stream.data(), data.size()), zeros_from(data, 3));
   EXPECT_EQ(told.calls, static_cast<int>(kBlocks - 3));
@@ -80,7 +66,7 @@ TYPED_TEST(Filler, StaysUntilItIsCleared) {
   const auto data = patterned_bytes(4 * kBlockBytes);
   BlockPool pool(small_blocks(2));
   auto stream = stream_of_bytes(pool, data, {}, failing_at(1));
-  Told told;
+  ToldFailures told;
   stream.fill_on_failure(told.call());
   const char* const broken = stream.data() + kBlockBytes;
   EXPECT_EQ(touch(stream.data()), static_cast<char>(byte_at(0)));
@@ -96,7 +82,7 @@ TYPED_TEST(Filler, StaysUntilItIsCleared) {
 TYPED_TEST(Filler, GuardedTakesWhatHappensInIt) {
   BlockPool pool(small_blocks(2));
   auto stream = stream_of_bytes(pool, patterned_bytes(4 * kBlockBytes), {}, failing_at(1));
-  Told told;
+  ToldFailures told;
   stream.fill_on_failure(told.call());
   const char* const broken = stream.data() + kBlockBytes;
   EXPECT_EQ(guarded([&] { touch(broken); }).error, EIO);
@@ -114,7 +100,7 @@ TYPED_TEST(Filler, StoresAreLostAndTheEndOfAWriterTells) {
   auto script = sink_script(kBlocks * kBlockBytes);
   script->fail_take_at = 3;
   script->failure = {ENOSPC, "full"};
-  Told told;
+  ToldFailures told;
   auto stream = stream_into(pool, script);
   stream.fill_on_failure(told.call());
   for (std::size_t i = 0; i < kBlocks; ++i) {
@@ -133,10 +119,8 @@ TYPED_TEST(Filler, SeveralThreads) {
   const auto data = patterned_bytes(40 * kBlockBytes);
   BlockPool pool(small_blocks(42));
   auto stream = stream_of_bytes(pool, data, {.comeback_blocks = 40}, failing_at(8));
-  Told told;
-  stream.fill_on_failure(
-      {[](void* context, const Failure&) noexcept { ++static_cast<Told*>(context)->calls; },
-       &told});
+  ToldFailures told;
+  stream.fill_on_failure(told.count());
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
   for (int i = 0; i < 4; ++i) {
@@ -193,7 +177,7 @@ TYPED_TEST(FillerDeathTest, TheProcessEndsWhereNoDataAreTouched) {
   const auto touch_one = [](bool filled, const std::function<void(InputStream<char>&)>& body) {
     BlockPool pool(small_blocks(2));
     auto stream = stream_of_bytes(pool, patterned_bytes(10 * kBlockBytes), {}, failing_at(5));
-    Told told;
+    ToldFailures told;
     stream.fill_on_failure(told.call());
     if (!filled) stream.fill_on_failure({});
     body(stream);
@@ -214,7 +198,7 @@ TYPED_TEST(FillerDeathTest, TheProcessEndsWhereAWriterIsWrong) {
     BlockPool pool(small_blocks(2));
     auto stream = stream_into(pool, sink_script(10 * kBlockBytes),
                               {.comeback_blocks = 0, .reserve_bytes = 5 * kBlockBytes / 2});
-    Told told;
+    ToldFailures told;
     stream.fill_on_failure(told.call());
     body(stream);
   };
@@ -243,7 +227,7 @@ TYPED_TEST(FillerDeathTest, TheProcessEndsInsideAFaultOfAnotherStream) {
   const auto touch_through_another = [] {
     BlockPool pool(small_blocks(4));
     auto broken = stream_of_bytes(pool, patterned_bytes(kBlockBytes), {}, failing_at(0));
-    Told told;
+    ToldFailures told;
     broken.fill_on_failure(told.call());
     auto reading = input_from_callback<char>(
         pool, [&](std::span<std::byte> to, std::uint64_t) -> std::ptrdiff_t {

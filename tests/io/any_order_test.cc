@@ -21,6 +21,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
+#include "tests/support/told_failures.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/os/memory.h"
@@ -251,18 +252,14 @@ TEST_P(AnyOrder, AFileThatShrinksIsAnError) {
 TEST_P(AnyOrder, AFileThatShrinksReadsAsZerosWhereThatIsWanted) {
   std::string text = fill(90 * kBlock);
   Bench bench(path, GetParam(), options(1));
-  std::atomic<int> told{0};
-  bench.file->stream().fill_on_failure({[](void* count, const Failure& failure) noexcept {
-                                          EXPECT_EQ(failure.error, ENODATA);
-                                          ++*static_cast<std::atomic<int>*>(count);
-                                        },
-                                        &told});
+  test::ToldFailures told(ENODATA);
+  bench.file->stream().fill_on_failure(told.call());
   ASSERT_EQ(truncate(path.c_str(), 0), 0);
   // Backwards, over more blocks than have filler at a time, and each again where it lies.
   for (std::size_t block = 90; block-- > 1;) {
     for (int i = 0; i < 2; ++i) EXPECT_EQ(at(*bench.file, block, 5), '\0');
   }
-  EXPECT_EQ(told, 89);
+  EXPECT_EQ(told.calls, 89);
 }
 
 // The first touches of as many places as walks were announced read ahead; others read one block.

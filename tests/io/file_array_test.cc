@@ -24,6 +24,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/threads.h"
+#include "tests/support/told_failures.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/os/memory.h"
@@ -362,26 +363,22 @@ TEST_P(FileArrays, GoesOnWithFillerUntilThereIsRoomAgain) {
   std::string text = fill(80 * kBlock);
   const auto faults = std::make_shared<FailingWrites>(random());
   open(faults);
-  std::atomic<int> told{0};
-  array->stream().fill_on_failure({[](void* count, const Failure& failure) noexcept {
-                                     EXPECT_EQ(failure.error, ENOSPC);
-                                     ++*static_cast<std::atomic<int>*>(count);
-                                   },
-                                   &told});
+  test::ToldFailures told(ENOSPC);
+  array->stream().fill_on_failure(told.call());
   auto* const data = static_cast<volatile char*>(array->data());
   const auto store = [&](char c) {
     for (std::size_t at = 7; at < text.size(); at += kBlock) data[at] = c;
   };
   faults->armed = ENOSPC;
   store('a');
-  EXPECT_GT(told, 0);
+  EXPECT_GT(told.calls, 0);
   faults->armed = 0;
   array->stream().clear_filler();
-  told = 0;
+  told.calls = 0;
   store('b');
   for (std::size_t at = 7; at < text.size(); at += kBlock) text[at] = 'b';
   for (std::size_t at = 0; at < text.size(); ++at) ASSERT_EQ(data[at], text[at]) << at;
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(told.calls, 0);
   close();
   EXPECT_TRUE(file_text(path) == text);
 }
@@ -391,25 +388,23 @@ TEST_P(FileArrays, FillerGoesWhenTheFileShrinks) {
   std::string text = fill(100 * kBlock);
   const auto faults = std::make_shared<FailingWrites>(random());
   open(faults);
-  std::atomic<int> told{0};
-  array->stream().fill_on_failure(
-      {[](void* count, const Failure&) noexcept { ++*static_cast<std::atomic<int>*>(count); },
-       &told});
+  test::ToldFailures told;
+  array->stream().fill_on_failure(told.call());
   auto* const data = static_cast<volatile char*>(array->data());
   faults->armed = ENOSPC;
   // Where the last of them finds no memory, so does the next.
-  for (std::size_t block = 0; told == 0 && block < 80; ++block) data[block * kBlock] = 'a';
-  ASSERT_GT(told, 0);
+  for (std::size_t block = 0; told.calls == 0 && block < 80; ++block) data[block * kBlock] = 'a';
+  ASSERT_GT(told.calls, 0);
   data[90 * kBlock] = 'b';
   faults->armed = 0;
   array->resize(50 * kBlock);
   array->stream().clear_filler();
   array->resize(100 * kBlock);
-  told = 0;
+  told.calls = 0;
   data[90 * kBlock] = 'c';
   array->flush();
   EXPECT_EQ(file_text(path).substr(90 * kBlock, 2), std::string("c\0", 2));
-  EXPECT_EQ(told, 0);
+  EXPECT_EQ(told.calls, 0);
 }
 
 // What a store meets may have been written and stay to be read, once no fault is served again. What
@@ -418,12 +413,8 @@ TEST_P(FileArrays, GoesOnWithFillerWhereAFailedStreamMayOnlyBeRead) {
   std::string text = fill(20 * kBlock);
   const auto faults = std::make_shared<FailingWrites>(random());
   open(faults);
-  std::atomic<int> told{0};
-  array->stream().fill_on_failure({[](void* count, const Failure& failure) noexcept {
-                                     EXPECT_EQ(failure.error, EBADF);
-                                     ++*static_cast<std::atomic<int>*>(count);
-                                   },
-                                   &told});
+  test::ToldFailures told(EBADF);
+  array->stream().fill_on_failure(told.call());
   auto* const data = static_cast<volatile char*>(array->data());
   data[5] = text[5] = 'a';
   array->flush();
@@ -437,7 +428,7 @@ TEST_P(FileArrays, GoesOnWithFillerWhereAFailedStreamMayOnlyBeRead) {
   for (const std::size_t at : {std::size_t{5}, 3 * kBlock, 9 * kBlock, std::size_t{6}}) {
     array->stream().clear_filler();
     data[at] = 'c';
-    EXPECT_EQ(told, ++stores) << at;
+    EXPECT_EQ(told.calls, ++stores) << at;
   }
   array->flush();
   close();
