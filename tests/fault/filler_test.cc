@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "tests/fault/engine_suite.h"
+#include "tests/fault/told_failures.h"
 #include "tests/support/error_of.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
-#include "tests/support/told_failures.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"

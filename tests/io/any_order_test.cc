@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "tests/disk/reluctant_disk.h"
+#include "tests/fault/told_failures.h"
 #include "tests/io/setting.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
-#include "tests/support/told_failures.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 #include "vortex/os/memory.h"

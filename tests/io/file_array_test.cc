@@ -18,13 +18,13 @@
 #include <tuple>
 #include <vector>
 
+#include "tests/fault/told_failures.h"
 #include "tests/io/setting.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/threads.h"
-#include "tests/support/told_failures.h"
 #include "vortex/error.h"
 #include "vortex/file_array.h"
 #include "vortex/os/memory.h"
