@@ -43,8 +43,13 @@ def test_merge_arrays(rng, tmp_path, dtype, descending):
 
 def test_merge_arrays_refuses():
     a = np.arange(4)
-    for arrays, more, said in [([], {}, "none"), ([a, a.astype("u4")], {}, "uint32"), ([a], {"out": a}, "shares"),
-                               ([a, a], {"out": np.zeros(7, a.dtype)}, "8 elements"), ([a.reshape(2, 2)], {}, "2 axes")]:  # fmt: skip
+    for arrays, more, said in [
+        ([], {}, "none"),
+        ([a, a.astype("u4")], {}, "uint32"),
+        ([a], {"out": a}, "shares"),
+        ([a, a], {"out": np.zeros(7, a.dtype)}, "8 elements"),
+        ([a.reshape(2, 2)], {}, "2 axes"),
+    ]:
         with pytest.raises(ValueError, match=said):
             vortex.merge_arrays(arrays, **more)
     with pytest.raises(OSError) as failed, open("/dev/full", "wb", buffering=0) as full:
