@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Runs the tests of the Python package, with the package installed from a wheel.
 
-  python_package_test.py ROOT BUILD MISSING [--tables | --bench ARGUMENT...]
+  python_package_test.py ROOT BUILD MISSING [--tables | --ray | --bench ARGUMENT... | --bench-ray ARGUMENT...]
 
 BUILD/python/environment is the virtual environment; MISSING says why there is none, and is empty
 otherwise. The wheel has what `pip wheel` puts into it, and is packed here from the module that BUILD
 has already, which saves compiling the library a second time. With --tables the tests are those that want
-PyArrow, Polars and DuckDB, in an environment of their own, and with --bench these are measured there.
+PyArrow, Polars and DuckDB, in an environment of their own, and with --bench these are measured there; with
+--ray and --bench-ray it is Ray, in another one.
 """
 
 import base64
@@ -59,11 +60,11 @@ def pack_wheel(root, build, python, folder):
     return wheel
 
 
-def environment_with_peers(root, build):
-    """The environment that has PyArrow, Polars and DuckDB, which is made when somebody wants it."""
-    environment = build / "python/tables-environment"
+def environment_with_peers(root, build, kind):
+    """The environment that has what requirements_KIND.txt names, which is made when somebody wants it."""
+    environment = build / f"python/{kind}-environment"
     made = subprocess.run([sys.executable, root / "python/environment.py", environment,
-                           root / "python/requirements_tables.txt"], stderr=subprocess.PIPE, text=True, check=False)
+                           root / f"python/requirements_{kind}.txt"], stderr=subprocess.PIPE, text=True, check=False)
     if made.returncode != 0:
         print(made.stderr.strip())
         sys.exit(77)
@@ -86,13 +87,14 @@ def main():
         print(f"{missing}; then `meson setup --reconfigure {build}` tries again")
         sys.exit(77)
     check_installed_files(root)
-    with_peers = bool(options)
-    work = build / ("python/tables-tests" if with_peers else "python/tests")
-    python = install(root, build, environment_with_peers(root, build) if with_peers else build / "python/environment", work)
+    kind = ("ray" if options[0].endswith("ray") else "tables") if options else ""
+    work = build / (f"python/{kind}-tests" if kind else "python/tests")
+    python = install(root, build, environment_with_peers(root, build, kind) if kind else build / "python/environment", work)
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     variables.pop("PYTHONPATH", None)
-    if options[:1] == ["--bench"]:
-        os.execve(python, [python, root / "python/bench/bench.py", *options[1:]], variables)
+    benchmarks = {"--bench": "bench.py", "--bench-ray": "beyond.py"}
+    if options and options[0] in benchmarks:
+        os.execve(python, [python, root / "python/bench" / benchmarks[options[0]], *options[1:]], variables)
     # Tests lie elsewhere than the package's folder, so that they import what is installed.
     shutil.copytree(root / "python/tests", work, dirs_exist_ok=True)
     shutil.copy(root / "docs/python.md", work)
@@ -100,8 +102,8 @@ def main():
         # The interpreter is built without it, and leaks on purpose; faults are those of the tests.
         variables |= {"LD_PRELOAD": sanitizer, "ASAN_OPTIONS": "detect_leaks=0:handle_segv=0:handle_sigbus=0",
                       "PYTHONMALLOC": "malloc"}
-    wanted = [work]
-    if with_peers:
+    wanted = [work / "test_ray.py" if kind == "ray" else work]
+    if kind == "tables":
         wanted = ["-n", "2", f"{work}/test_sorts.py::test_progress_by_the_real_tqdm",
                   *(work / f"test_{name}.py" for name in ("tables", "docs", "inputs", "faults"))]
     done = subprocess.run([python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *wanted],

@@ -406,29 +406,29 @@ class NewFile:
     """A file that appears under its name when it is complete and on the disk; an error leaves what was there."""
 
     def __init__(self, path: str) -> None:
-        self._path, self._part = path, _hidden(path)
+        self._path, self.part = path, _hidden(path)
         self.descriptor = -1
 
     def __enter__(self) -> NewFile:
-        with _calling(self._part, self._path):
-            self.descriptor = _make(self._part)
+        with _calling(self.part, self._path):
+            self.descriptor = _make(self.part)
         return self
 
     def write(self, array: npt.NDArray[Any]) -> None:
-        with _calling(self._part, self._path):
+        with _calling(self.part, self._path):
             write(self.descriptor, array)
 
     def finish(self) -> None:
-        with _calling(self._part, self._path):
+        with _calling(self.part, self._path):
             os.fsync(self.descriptor)
 
     def appear(self) -> None:
-        _replace(self._part, self._path)
+        _replace(self.part, self._path)
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         os.close(self.descriptor)
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._part)
+            os.unlink(self.part)
 
 
 class _Creation:

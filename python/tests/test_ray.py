@@ -1,0 +1,421 @@
+"""Sorts beyond one machine, on three nodes of Ray in this one, beside numpy."""
+
+import contextlib
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+ray = pytest.importorskip("ray", reason="ray is not installed")
+fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+
+import vortex  # noqa: E402
+import vortex.ray  # noqa: E402
+from vortex import _ray_sort  # noqa: E402
+
+LEAST = 32 << 20
+# A file system that ends the process that reads, once, where a file `end` says so.
+FAULTY = """
+import os, signal
+from fsspec.implementations.local import LocalFileSystem
+
+class FaultyFileSystem(LocalFileSystem):
+    protocol = "faulty"
+
+    @classmethod
+    def _strip_protocol(cls, path):
+        return path.removeprefix("faulty://")
+
+    def cat_file(self, path, start=None, end=None, **kwargs):
+        try:
+            os.unlink(os.path.join(os.path.dirname(path), "end"))
+        except FileNotFoundError:
+            return super().cat_file(path, start, end, **kwargs)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+class Machines:
+    def __init__(self, folder):
+        from ray.cluster_utils import Cluster
+
+        self.cluster = Cluster(
+            initialize_head=True,
+            head_node_args={
+                "num_cpus": 0,
+                "object_store_memory": 80 << 20,
+                "include_dashboard": False,
+                "object_spilling_directory": str(folder),
+                "_system_config": {
+                    "health_check_initial_delay_ms": 0,
+                    "health_check_period_ms": 500,
+                    "health_check_failure_threshold": 4,
+                },
+            },
+        )
+        self.nodes = [self.add() for _ in range(3)]
+
+    def add(self):
+        return self.cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
+
+    def remove_one(self):
+        self.cluster.remove_node(self.nodes.pop(), allow_graceful=False)
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory):
+    """One cluster for all tests; who removes a node adds another one."""
+    folder = tmp_path_factory.mktemp("ray")
+    (folder / "faulty.py").write_text(FAULTY)
+    about = folder / "faulty-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: faulty\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[fsspec.specs]\nfaulty = faulty.FaultyFileSystem\n")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "RAY_AUTH_MODE": "disabled",
+            "HOME": str(folder),
+            "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "any",
+            "AWS_SECRET_ACCESS_KEY": "any",
+        }.items():
+            patch.setenv(name, value)
+        patch.syspath_prepend(folder)
+        from faulty import FaultyFileSystem
+
+        fsspec.register_implementation("faulty", FaultyFileSystem)
+        machines = Machines(folder)
+        try:
+            ray.init(address=machines.cluster.address, log_to_driver=False)
+            yield machines
+        finally:
+            ray.shutdown()
+            machines.cluster.shutdown()
+
+
+@pytest.fixture(params=["stores", "folders"])
+def way(request, monkeypatch):
+    """Whether what maps make fits into the stores at a time, or goes through folders in several waves."""
+    monkeypatch.setattr(_ray_sort, "_LEAST_PART", 100_000)
+    if request.param == "folders":
+        monkeypatch.setattr(_ray_sort, "_IN_STORE", 0.004)
+    return request.param
+
+
+def files_of(records, folder, cuts, rng):
+    """The records as files, some of them empty."""
+    folder.mkdir(exist_ok=True)
+    names = []
+    for number, some in enumerate(np.split(records, np.sort(rng.integers(0, len(records) + 1, cuts)))):
+        names.append(str(folder / f"{number:04}"))
+        some.tofile(names[-1])
+    return names
+
+
+def output_of(folder, dtype):
+    return np.concatenate([np.fromfile(path, dtype) for path in sorted(folder.glob("part-*"))])
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def by_key(records):
+    """Records of 100 bytes by their first ten."""
+    key = records[:, :10].astype(np.uint64)
+    high = sum(key[:, at] << np.uint64(8 * (7 - at)) for at in range(8))
+    return records[np.lexsort((key[:, 9], key[:, 8], high))]
+
+
+ITEM = np.dtype([("place", "u4"), ("key", "f8"), ("other", "S5")])
+
+
+def random_records(kind, rng, count):
+    """Records, and the arguments of a sort with what it has to give."""
+    if kind == "100 bytes":
+        records = rng.integers(0, 256, (count, 100), np.uint8)
+        records[: count // 2, :9] = 0
+        return records, {"record": 100, "key": "0:10"}, by_key(records)
+    if kind == "numbers":
+        records = rng.integers(-(1 << 62), 1 << 62, count)
+        return records, {"dtype": "i8", "descending": True}, np.sort(records)[::-1]
+    records = np.zeros(count, ITEM)
+    records["key"], records["place"] = rng.integers(-3, 4, count) / 2, np.arange(count)
+    return records, {"dtype": ITEM, "key": "key"}, records[np.argsort(records["key"], kind="stable")]
+
+
+@pytest.mark.parametrize("kind", ["100 bytes", "numbers", "items"])
+def test_sorts_as_one_process(machines, tmp_path, rng, way, kind):
+    records, how, expected = random_records(kind, rng, 20_000 if kind == "100 bytes" else 100_000)
+    names = files_of(records, tmp_path / "in", 5, rng)
+    folders = [tmp_path / "a", tmp_path / "b"]
+    stages = []
+    report = vortex.ray.sort(
+        names,
+        tmp_path / "out",
+        **how,
+        partitions=7,
+        memory=LEAST,
+        folders=folders,
+        progress=lambda stage, done, total: stages.append((stage, done, total)),
+    )
+    assert output_of(tmp_path / "out", expected.dtype).tobytes() == expected.tobytes()
+    assert report.records == len(records)
+    assert (report.waves > 1) == (way == "folders")
+    assert [stage for stage, *_ in dict.fromkeys((stage,) for stage, *_ in stages)] == [
+        "sampling",
+        "mapping",
+        "writing",
+    ]
+    # Equal keys are divided as well.
+    sizes = [path.stat().st_size for path in sorted((tmp_path / "out").glob("part-*"))]
+    assert len(sizes) == 7
+    assert max(sizes) < 2 * sum(sizes) / 7
+    assert names_in(tmp_path / "out") == ["manifest.json", *(f"part-{at:05}" for at in range(7))]
+    assert all(not folder.exists() or names_in(folder) == [] for folder in folders)
+    assert vortex.ray.check(tmp_path / "out/manifest.json") is None
+    with pytest.raises(FileExistsError):
+        vortex.ray.sort(names, tmp_path / "out", **how)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_little(machines, tmp_path, rng, count):
+    names = files_of(np.arange(count), tmp_path / "in", 2, rng)
+    vortex.ray.sort(names, tmp_path / "out", dtype="i8", partitions=4)
+    assert output_of(tmp_path / "out", np.int64).tolist() == list(range(count))
+    assert vortex.ray.check(tmp_path / "out/manifest.json") is None
+
+
+def test_many_small_files_and_one_key(machines, tmp_path, rng):
+    records = np.zeros(5000, ITEM)
+    records["place"] = np.arange(5000)
+    names = files_of(records, tmp_path / "in", 999, rng)
+    report = vortex.ray.sort(names, tmp_path / "out", dtype=ITEM, key="key", partitions=5)
+    assert report.parts == 1
+    np.testing.assert_array_equal(output_of(tmp_path / "out", ITEM), records)
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert [one["records"] for one in manifest["inputs"]] == [os.path.getsize(name) // ITEM.itemsize for name in names]
+    assert max(one["records"] for one in manifest["parts"]) < 2000
+
+
+def test_npy(machines, tmp_path, rng):
+    numbers = rng.random(1000)
+    np.save(tmp_path / "a.npy", numbers[:300])
+    np.save(tmp_path / "b.npy", numbers[300:])
+    vortex.ray.sort([tmp_path / "a.npy", tmp_path / "b.npy"], tmp_path / "out")
+    np.testing.assert_array_equal(output_of(tmp_path / "out", np.float64), np.sort(numbers))
+
+
+def test_check(machines, tmp_path, rng):
+    records, how, _ = random_records("100 bytes", rng, 3000)
+    vortex.ray.sort(files_of(records, tmp_path / "in", 1, rng), tmp_path / "out", **how, partitions=3)
+    manifest, part = tmp_path / "out/manifest.json", tmp_path / "out/part-00001"
+    good, said = part.read_bytes(), manifest.read_text()
+    wrong = bytearray(good)
+    wrong[-1] ^= 1
+    text = said.replace('"records": 3000', '"records": 3001')
+    for content, complaint in [
+        (wrong, "changed"),
+        (good[:-100], "records"),
+        (good[:-1], "99 bytes"),
+        (good[-100:] + good[100:-100] + good[:100], "belongs before"),
+        (None, "missing"),
+    ]:
+        part.unlink() if content is None else part.write_bytes(content)
+        assert complaint in vortex.ray.check(manifest)
+    part.write_bytes(good)
+    manifest.write_text(text)
+    assert "whole" in vortex.ray.check(manifest)
+    # Parts that are whole, but have changed places.
+    turned = json.loads(said)
+    turned["parts"][0], turned["parts"][1] = turned["parts"][1], turned["parts"][0]
+    manifest.write_text(json.dumps(turned))
+    assert "part-00000 begins with a key" in vortex.ray.check(manifest)
+
+
+@contextlib.contextmanager
+def nothing_left(*folders):
+    before = {folder: names_in(folder) if folder.exists() else None for folder in folders}
+    yield
+    assert {folder: names_in(folder) if folder.exists() else None for folder in folders} == before
+
+
+@pytest.mark.parametrize("stage", ["mapping", "writing"])
+def test_a_lost_node(machines, tmp_path, rng, way, stage):
+    """In the middle of a stage, when a task of it has ended."""
+    records, how, expected = random_records("100 bytes", rng, 20_000)
+    names = files_of(records, tmp_path / "in", 3, rng)
+    removed = []
+
+    def remove(now, done, total):
+        if now == stage and done and not removed:
+            removed.append(now)
+            machines.remove_one()
+
+    (tmp_path / "runs").mkdir()
+    try:
+        with nothing_left(tmp_path / "runs"):
+            report = vortex.ray.sort(
+                names, tmp_path / "out", **how, partitions=6, folders=tmp_path / "runs", memory=LEAST, progress=remove
+            )
+    finally:
+        machines.nodes.append(machines.add())
+    assert removed == [stage]
+    assert output_of(tmp_path / "out", np.uint8).tobytes() == expected.tobytes()
+    assert names_in(tmp_path / "out") == ["manifest.json", *(f"part-{at:05}" for at in range(6))]
+    assert report.made_again in ((2, 4, 6) if way == "folders" else (0,))
+
+
+def test_a_killed_worker(machines, tmp_path, rng):
+    records, how, expected = random_records("100 bytes", rng, 5000)
+    names = files_of(records, tmp_path / "in", 3, rng)
+
+    def kill(stage, done, total):
+        if stage == "sampling" and done == total:
+            (tmp_path / "in/end").touch()
+
+    vortex.ray.sort([f"faulty://{name}" for name in names], tmp_path / "out", **how, memory=LEAST, progress=kill)
+    assert not (tmp_path / "in/end").exists()
+    assert output_of(tmp_path / "out", np.uint8).tobytes() == expected.tobytes()
+
+
+class Stopped(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("trouble", "stage", "error"),
+    [
+        ("vanishes", "sampling", errno.ENOENT),
+        ("grows", "sampling", errno.ESTALE),
+        ("stop", "mapping", None),
+        ("stop", "writing", None),
+    ],
+)
+def test_failures_leave_nothing(machines, tmp_path, rng, way, trouble, stage, error):
+    records, how, _ = random_records("100 bytes", rng, 20_000)
+    names = files_of(records, tmp_path / "in", 3, rng)
+    (tmp_path / "runs").mkdir()
+
+    def make_trouble(now, done, total):
+        if now != stage or done < total / 3:
+            return
+        if trouble == "vanishes":
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(names[-1])
+        elif trouble == "grows":
+            with open(names[-1], "ab") as file:
+                file.write(b"\n")
+        else:
+            raise KeyboardInterrupt if stage == "mapping" else Stopped
+
+    wanted = OSError if error else KeyboardInterrupt if stage == "mapping" else Stopped
+    with nothing_left(tmp_path / "runs", tmp_path / "out"), pytest.raises(wanted) as failed:
+        vortex.ray.sort(
+            names, tmp_path / "out", **how, partitions=6, folders=tmp_path / "runs", memory=LEAST, progress=make_trouble
+        )
+    if error:
+        assert failed.value.errno == error
+        assert failed.value.filename == names[-1]
+
+
+def test_a_full_folder(machines, tmp_path, rng, way):
+    full = tmp_path / "full"
+    full.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", full], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip(f"a file system of a megabyte cannot be mounted: {mounted.stderr.decode()}")
+    try:
+        records, how, _ = random_records("100 bytes", rng, 20_000)
+        names = files_of(records, tmp_path / "in", 3, rng)
+        out, runs = (full / "out", tmp_path) if way == "stores" else (tmp_path / "out", full)
+        with nothing_left(full, runs), pytest.raises(OSError) as failed:
+            vortex.ray.sort(names, out, **how, partitions=6, folders=runs, memory=LEAST)
+        assert failed.value.errno == errno.ENOSPC
+    finally:
+        subprocess.run(["umount", full], check=True)
+
+
+@pytest.fixture(scope="module")
+def store(machines, tmp_path_factory):
+    """The options of fsspec for a server like S3."""
+    log = (tmp_path_factory.mktemp("s3") / "log").open("w+")
+    server = subprocess.Popen(
+        [os.path.join(os.path.dirname(sys.executable), "moto_server"), "-p", "0"], stdout=log, stderr=log
+    )
+    try:
+        address = None
+        while address is None:
+            assert server.poll() is None, "moto_server has ended"
+            log.seek(0)
+            address = next((word for line in log for word in line.split() if word.startswith("http://")), None)
+        yield {"key": "any", "secret": "any", "client_kwargs": {"endpoint_url": address}}
+    finally:
+        server.terminate()
+        server.wait()
+
+
+def test_objects(store, tmp_path, rng):
+    """From a store like S3 into it, and by way of fsspec into a folder."""
+    records, how, expected = random_records("100 bytes", rng, 5000)
+    names = files_of(records, tmp_path / "in", 2, rng)
+    file_system = fsspec.filesystem("s3", **store)
+    file_system.mkdir("bucket")
+    for name in names:
+        file_system.put_file(name, f"bucket/in/{os.path.basename(name)}")
+    remote = [f"s3://bucket/in/{os.path.basename(name)}" for name in names]
+    with nothing_left(tmp_path):
+        vortex.ray.sort(remote, "s3://bucket/out", **how, partitions=3, folders=tmp_path, storage_options=store)
+    parts = sorted(file_system.ls("bucket/out", detail=False, refresh=True))
+    assert [os.path.basename(part) for part in parts] == ["manifest.json", "part-00000", "part-00001", "part-00002"]
+    assert b"".join(file_system.cat_file(part) for part in parts[1:]) == expected.tobytes()
+    assert vortex.ray.check("s3://bucket/out/manifest.json", storage_options=store) is None
+    file_system.pipe_file("bucket/out/part-00001", b"")
+    assert "part-00001" in vortex.ray.check("s3://bucket/out/manifest.json", storage_options=store)
+    vortex.ray.sort(names, f"faulty://{tmp_path}/out", **how, partitions=3)
+    assert output_of(tmp_path / "out", np.uint8).tobytes() == expected.tobytes()
+    assert names_in(tmp_path / "out") == ["manifest.json", "part-00000", "part-00001", "part-00002"]
+
+
+@pytest.mark.parametrize("partitions", [0, 1, 5])
+def test_datasets(machines, rng, partitions):
+    """Beside Python's sort: strings with nulls, and floating-point numbers, which turn round."""
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    words = [None if at == 0 else "ab" * at for at in rng.integers(0, 5, 2000).tolist()]
+    numbers = (rng.integers(-3, 4, 2000) / 2).tolist()
+    rows = [{"word": word, "number": number, "place": at} for at, (word, number) in enumerate(zip(words, numbers))]
+    schema = pa.schema({"word": pa.string(), "number": pa.float64(), "place": pa.int64()})
+    blocks = [ray.put(pa.Table.from_pylist(rows[at : at + 300], schema)) for at in range(0, len(rows), 300)]
+    dataset = ray.data.from_arrow_refs([*blocks, ray.put(schema.empty_table())])
+    done = vortex.ray.sort_dataset(dataset, ["word", ("number", "descending")], partitions=partitions)
+    expected = sorted(rows, key=lambda row: (row["word"] is None, row["word"] or "", -row["number"]))
+    assert done.take_all() == expected
+    assert done.num_blocks() == (partitions or 8)
+    assert done.schema().names == schema.names
+    counts = [ray.get(ref).num_rows for ref in done.to_arrow_refs()]
+    assert max(counts) < 2 * len(rows) / len(counts)
+    with pytest.raises(ValueError, match="no column"):
+        vortex.ray.sort_dataset(dataset, "wrod")
+
+
+def test_refuses(machines, tmp_path):
+    np.arange(3).tofile(tmp_path / "a")
+    for how, said in [
+        ({}, "dtype or a record"),
+        ({"record": "lines"}, "text"),
+        ({"dtype": "i8", "memory": 1}, "too little"),
+        ({"dtype": "i8", "memory": 1 << 60}, "would take"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            vortex.ray.sort(tmp_path / "a", tmp_path / "out", **how)
+    with pytest.raises(OSError, match="multiple"):
+        vortex.ray.sort(tmp_path / "a", tmp_path / "out", record=7)
+    with pytest.raises(FileNotFoundError):
+        vortex.ray.sort(tmp_path / "b", tmp_path / "out", dtype="i8")
+    assert not (tmp_path / "out").exists()
