@@ -79,7 +79,7 @@ class Dev(unittest.TestCase):
         self.assertRegex(text, r"(?m)^0 passed, 1 failed$")
 
     def test_what_is_measured_is_optimised(self):
-        for verb in (["scaling"], ["bench", "none"], ["bench", "python"]):
+        for verb in (["scaling"], ["bench", "none"], ["bench", "python"], ["bench", "ray"]):
             self.run_dev(*verb, TESTS="[]")
             with open(self.folder / "build/.dev-parts", "a", encoding="utf-8") as parts:
                 parts.write("light_benchmarks\n")  # as `test --all` leaves it

@@ -143,7 +143,7 @@ def check_command(project, command):
                     yield f"`{command}`: no test {value}"
             if words[1] == "test" and word.startswith("--") and word not in project.verb_options:
                 yield f"`{command}`: no option {word}"
-        if words[1] == "bench" and len(words) > 2 and words[2] not in ("report", "--report", "NAME", "python"):
+        if words[1] == "bench" and len(words) > 2 and words[2] not in ("report", "--report", "NAME", "python", "ray"):
             if not (project.root / "bench" / f"{words[2]}.cc").exists():
                 yield f"`{command}`: no benchmark {words[2]}"
     elif re.match(r"(\./)?(build[^/]*|bench|examples|tests)/", words[0]):
