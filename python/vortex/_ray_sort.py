@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import time
 from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 
@@ -19,6 +20,7 @@ _SAMPLES_OF_PARTITION = 100
 # Of the memory of all stores: what maps have made lies there twice while it goes from node to node.
 _IN_STORE = 0.8
 _TRIES = 5
+_PATIENCE = 20.0  # seconds, with a cluster that may be gone
 _RETRIES = 10
 _LOST = (
     LostRuns,
@@ -29,6 +31,8 @@ _LOST = (
 )
 
 Progress = Callable[[str, int, "int | None"], Any]
+
+_remote = functools.cache(ray.remote)  # a function is sent to the cluster once
 
 
 class SortReport(NamedTuple):
@@ -104,7 +108,7 @@ class _Tasks:
     def __init__(self, job: Job, progress: Progress | None) -> None:
         self.job = job
         self._progress = progress
-        self._all: set[Any] = set()
+        self._all: dict[Any, bool] = {}  # whether it depends on others
         self._done: dict[str, int] = {}  # bytes, in each phase
 
     def start(
@@ -120,7 +124,7 @@ class _Tasks:
         strategy = NodeAffinitySchedulingStrategy(node, soft=soft) if node else "SPREAD"
         memory = self.job.memory if memory is None else memory
         refs = (
-            ray.remote(function)
+            _remote(function)
             .options(
                 name=f"vortex {name}",
                 num_cpus=1,
@@ -132,12 +136,12 @@ class _Tasks:
             )
             .remote(self.job, *arguments)
         )
-        self._all.add(refs[0] if returns > 1 else refs)
+        self._all[refs[0] if returns > 1 else refs] = any(isinstance(one, ray.ObjectRef) for one in arguments)
         return refs
 
     def result(self, ref: Any) -> Any:
         """Raises what the task raised, as it raised it."""
-        self._all.discard(ref)
+        self._all.pop(ref, None)
         try:
             return ray.get(ref)
         except ray.exceptions.RayTaskError as failed:
@@ -161,13 +165,24 @@ class _Tasks:
             self._progress(phase, self._done[phase], total)
 
     def end(self) -> None:
-        """Ends what still runs, and waits until it has: it may be writing."""
-        left = list(self._all)
-        for ref in left:
+        """Ends what still runs, and waits until it has: it may be writing.
+
+        Ray ends the process that cancels a task while it looks for what the task depends on. So those come first
+        that depend on nothing; without them, others have failed, or have what they need, when Ray answers.
+        """
+        self._end([ref for ref, depends in self._all.items() if not depends])
+        self._end(list(self._all))
+
+    def _end(self, refs: list[Any]) -> None:
+        if not refs:
+            return
+        ray.wait([_remote(_ray_tasks.answer).options(num_cpus=0).remote()], timeout=_PATIENCE)
+        for ref in refs:
             with contextlib.suppress(Exception):
                 ray.cancel(ref, force=True)
-        if left:
-            ray.wait(left, num_returns=len(left), timeout=20, fetch_local=False)
+        ray.wait(refs, num_returns=len(refs), timeout=_PATIENCE, fetch_local=False)
+        for ref in refs:
+            self._all.pop(ref, None)
 
     def clean(self) -> None:
         """Removes the folders of this sort on all nodes, and output that has no name yet."""
@@ -176,8 +191,8 @@ class _Tasks:
             if one["Alive"]:
                 strategy = NodeAffinitySchedulingStrategy(one["NodeID"], soft=False)
                 options = {"name": "vortex clean", "num_cpus": 0, "scheduling_strategy": strategy}
-                refs.append(ray.remote(_ray_tasks.clean).options(**options).remote(self.job))
-        ray.wait(refs, num_returns=len(refs), timeout=20, fetch_local=False)
+                refs.append(_remote(_ray_tasks.clean).options(**options).remote(self.job))
+        ray.wait(refs, num_returns=len(refs), timeout=_PATIENCE, fetch_local=False)
         _ray_tasks.clean(self.job)
         self.job.storage().remove_unfinished(self.job.output, "part-")
 
