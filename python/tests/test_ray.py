@@ -15,7 +15,7 @@ fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
 import vortex  # noqa: E402
 import vortex.ray  # noqa: E402
-from vortex import _ray_sort  # noqa: E402
+from vortex import _ray_plan  # noqa: E402
 
 LEAST = 32 << 20
 # A file system that ends the process that reads, once, where a file `end` says so.
@@ -102,9 +102,9 @@ def machines(tmp_path_factory):
 @pytest.fixture(params=["stores", "folders"])
 def way(request, monkeypatch):
     """Whether what maps make fits into the stores at a time, or goes through folders in several waves."""
-    monkeypatch.setattr(_ray_sort, "_LEAST_PART", 100_000)
+    monkeypatch.setattr(_ray_plan, "_LEAST_PART", 100_000)
     if request.param == "folders":
-        monkeypatch.setattr(_ray_sort, "_IN_STORE", 0.004)
+        monkeypatch.setattr(_ray_plan, "_IN_STORE", 0.004)
     return request.param
 
 
@@ -168,6 +168,17 @@ def test_sorts_as_one_process(machines, tmp_path, rng, way, kind):
     assert output_of(tmp_path / "out", expected.dtype).tobytes() == expected.tobytes()
     assert report.records == len(records)
     assert (report.waves > 1) == (way == "folders")
+    # The model divides records as the sort does.
+    plan = vortex.ray.estimate(
+        records.nbytes,
+        nodes=3,
+        processors=1,
+        store=100 << 20,
+        memory=LEAST,
+        record=records.nbytes // len(records),
+        partitions=7,
+    ).plan
+    assert (plan.parts, plan.partitions, plan.waves) == (report.parts, report.partitions, report.waves)
     assert [stage for stage, *_ in dict.fromkeys((stage,) for stage, *_ in stages)] == [
         "sampling",
         "mapping",
@@ -402,6 +413,21 @@ def test_datasets(machines, rng, partitions):
     assert max(counts) < 2 * len(rows) / len(counts)
     with pytest.raises(ValueError, match="no column"):
         vortex.ray.sort_dataset(dataset, "wrod")
+
+
+def test_estimates():
+    """The largest of what a stage uses binds, and decides."""
+    hundred = {"nodes": 100, "processors": 16, "store": 32 << 30, "memory": 4 << 30}
+    large = vortex.ray.estimate(100 * 10**12, **hundred, price=2)
+    slow = vortex.ray.estimate(100 * 10**12, **hundred, price=2, rates=vortex.ray.Rates(network=1e6))
+    assert (slow.mapping.limit, slow.writing) == ("network", large.writing)
+    assert slow.seconds == pytest.approx(10**12 * 0.99 / 1e6 + large.writing.seconds)
+    assert slow.price == pytest.approx(200 * slow.seconds / 3600)
+    assert large.plan.waves > 1
+    little = vortex.ray.estimate(10**9, **hundred)
+    assert (little.plan.waves, little.writing.disks) == (1, 10**7 / 1e9)
+    with pytest.raises(ValueError, match="nodes"):
+        vortex.ray.estimate(1, **{**hundred, "nodes": 0})
 
 
 def test_refuses(machines, tmp_path):

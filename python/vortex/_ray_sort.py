@@ -11,14 +11,10 @@ from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from . import _core, _ray_tasks
-from ._ray_tasks import Border, Job, LostRuns, Piece, Stamp, Summary, part_name
+from . import _ray_tasks
+from ._ray_plan import SAMPLES_OF_PARTITION, Cluster, Plan, borders_of, cluster
+from ._ray_tasks import Border, Job, LostRuns, Piece, Summary, part_name
 
-_MOST_PART = 256 << 20
-_LEAST_PART = 4 << 20
-_SAMPLES_OF_PARTITION = 100
-# Of the memory of all stores: what maps have made lies there twice while it goes from node to node.
-_IN_STORE = 0.8
 _TRIES = 5
 _PATIENCE = 20.0  # seconds, with a cluster that may be gone
 _RETRIES = 10
@@ -45,61 +41,6 @@ class SortReport(NamedTuple):
     waves: int
     made_again: int
     seconds: dict[str, float]
-
-
-class Cluster(NamedTuple):
-    """What may be used: the nodes with processors, these, and the bytes of the smallest store of theirs."""
-
-    nodes: list[str]
-    processors: int
-    store: int
-    memory: float
-
-
-def cluster() -> Cluster:
-    alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= 1]
-    if not alive:
-        raise OSError(errno.EAGAIN, "no node of Ray has a processor")
-    resources = [node["Resources"] for node in alive]
-    return Cluster(
-        sorted(node["NodeID"] for node in alive),
-        int(sum(one["CPU"] for one in resources)),
-        int(min(one.get("object_store_memory", 0) for one in resources)),
-        min(one.get("memory", 0) for one in resources),
-    )
-
-
-def parts_of(inputs: Sequence[tuple[str, Stamp, int, int]], size: int, part_bytes: int) -> list[list[Piece]]:
-    """The inputs (name, stamp, offset and length of the records), in order, as parts of about as many bytes."""
-    part_bytes = max(1, part_bytes // size) * size
-    parts: list[list[Piece]] = []
-    room = 0
-    for number, (path, stamp, offset, length) in enumerate(inputs):
-        while length:
-            if room == 0:
-                parts.append([])
-                room = part_bytes
-            some = min(room, length)
-            parts[-1].append(Piece(number, path, stamp, offset, some))
-            offset, length, room = offset + some, length - some, room - some
-    return parts
-
-
-def borders_of(samples: list[Border], keys: Sequence[Any], size: int, partitions: int) -> list[Border]:
-    """The first records of all partitions but the first, of which each has about as many samples."""
-    import numpy as np
-
-    samples = sorted(samples, key=lambda one: (one.part, one.place))
-    # Each with its place, which comes back when the records have been sorted.
-    rows = np.zeros((len(samples), size + 8), np.uint8)
-    for at, one in enumerate(samples):
-        rows[at, :size] = np.frombuffer(one.record, np.uint8)
-        rows[at, size:] = np.frombuffer(at.to_bytes(8, "little"), np.uint8)
-    if len(samples):
-        _core.sort_records(rows, size + 8, len(samples), keys or [(0, size, 0, False, False)], False, 1)
-    order = rows[:, size:].copy().view(np.uint64).reshape(-1)
-    chosen = sorted({at * len(samples) // partitions for at in range(1, partitions)} - {0})
-    return [samples[int(order[at])] for at in chosen]
 
 
 class _Tasks:
@@ -207,7 +148,9 @@ class _Group(NamedTuple):
 class Sort:
     """One sort. run() makes the parts; what they are is known then."""
 
-    def __init__(self, job: Job, parts: list[list[Piece]], partitions: int, progress: Progress | None) -> None:
+    def __init__(
+        self, job: Job, parts: list[list[Piece]], there: Cluster, plan: Plan, progress: Progress | None
+    ) -> None:
         self.job = job
         self.tasks = _Tasks(job, progress)
         self.seconds: dict[str, float] = {}
@@ -217,7 +160,7 @@ class Sort:
         self.waves: list[list[int]] = []
         self._parts = parts
         self._bytes = [sum(piece.size for piece in part) for part in parts]
-        self._wanted = partitions
+        self._there, self._plan = there, plan
         self._borders: list[Border] = []
 
     @contextlib.contextmanager
@@ -227,8 +170,7 @@ class Sort:
         self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - begin
 
     def run(self) -> None:
-        there = cluster()
-        total = sum(self._bytes)
+        there, total = self._there, sum(self._bytes)
         with self._stage("sampling"):
             self._borders = self._sampled(there, total)
         partitions = len(self._borders) + 1
@@ -236,19 +178,17 @@ class Sort:
         edges = [at * partitions // count for at in range(count + 1)]
         self._groups = [_Group(*pair) for pair in zip(edges, edges[1:])]
         self._nodes = dict(enumerate(there.nodes[:count]))  # of each group
-        capacity = _IN_STORE * there.store * count
-        if 2 * total <= capacity:
-            self.waves = [list(range(len(self._parts)))]
+        self.waves = list(self._filled(self._plan.wave_bytes))
+        if self._plan.waves == 1:
             self._through_stores(total)
         else:
-            self.waves = list(self._filled(capacity / 4))
             self._through_folders(total)
 
     def _sampled(self, there: Cluster, total: int) -> list[Border]:
         """By some tasks, each with neighbouring parts."""
-        if self._wanted < 2 or not self._parts:
+        if self._plan.partitions < 2 or not self._parts:
             return []
-        of_part = -(-_SAMPLES_OF_PARTITION * self._wanted // len(self._parts))
+        of_part = -(-SAMPLES_OF_PARTITION * self._plan.partitions // len(self._parts))
         of_task = -(-len(self._parts) // (2 * there.processors))
         numbered = list(enumerate(self._parts))
         refs = {}
@@ -260,7 +200,7 @@ class Sort:
         samples: list[Border] = []
         for ref in self.tasks.ended(refs, "sampling", total):
             samples += self.tasks.result(ref)
-        return borders_of(samples, self.job.form.keys, self.job.form.size, self._wanted)
+        return borders_of(samples, self.job.form.keys, self.job.form.size, self._plan.partitions)
 
     def _filled(self, most: float) -> Iterator[list[int]]:
         """Parts, in order, as many at a time as have that many bytes; one at least."""
@@ -430,11 +370,3 @@ class Sort:
             self.made_again,
             {name: round(s, 3) for name, s in self.seconds.items()},
         )
-
-
-def part_bytes(there: Cluster, total: int, size: int, in_place: bool, memory: int) -> int:
-    """So many that a task holds a part, the same sorted, and pairs of leading bits and places, and that all
-    processors have some."""
-    of_memory = memory // 2 if in_place else int(memory / (2 + 34 / size))
-    of_store = int(_IN_STORE * there.store * len(there.nodes) / 4 / max(1, there.processors))
-    return max(size, min(_MOST_PART, of_memory, of_store, max(_LEAST_PART, -(-total // (2 * there.processors)))))

@@ -1,6 +1,7 @@
 """Sorts beyond one machine, by Ray: pip install "vortex-streams[ray]".
 
-sort() sorts files that no machine holds, check() looks at what it wrote, and sort_dataset() sorts Ray's datasets.
+sort() sorts files that no machine holds, check() looks at what it wrote, sort_dataset() sorts
+Ray's datasets, and estimate() tells what a sort would take.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from ._arrays import _ROW_KINDS
 from ._files import Path
 from ._keys import Names
 from ._ray_dataset import sort_dataset
-from ._ray_sort import Progress, Sort, SortReport, _Tasks, cluster, part_bytes, part_name, parts_of
+from ._ray_plan import Estimate, Rates, cluster, estimate, parts_of, plan_of
+from ._ray_sort import Progress, Sort, SortReport, _Tasks, part_name
 from ._ray_tasks import Form, Job, Summary
 from ._sorts import _form, _names_of, _Records, _shown
 from ._storage import Storage
 
-__all__ = ["SortReport", "check", "sort", "sort_dataset"]
+__all__ = ["Estimate", "Rates", "SortReport", "check", "estimate", "sort", "sort_dataset"]
 
 _MANIFEST = "manifest.json"
 _VERSION = 1
@@ -111,10 +113,9 @@ def sort(
     if there.memory < memory:
         raise ValueError(f"memory: a node has {there.memory:.0f} bytes, and a task would take {memory}")
     total = sum(source[3] for source in sources)
-    wanted = partitions or max(there.processors, -(-total // (256 << 20)))
-    each = part_bytes(there, total, form.size, bool(job.form.integer), memory)
+    plan = plan_of(there, total, form.size, bool(job.form.integer), memory, partitions)
     with _shown(progress) as shown:
-        return _sort(job, Sort(job, parts_of(sources, form.size, each), wanted, shown), sources, form)
+        return _sort(job, Sort(job, parts_of(sources, plan.part_bytes), there, plan, shown), sources, form)
 
 
 def _sort(job: Job, sort: Sort, sources: list[Any], form: _Records) -> SortReport:
