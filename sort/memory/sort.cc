@@ -10,6 +10,7 @@
 
 #include "sort/memory/compiled_sorts.h"
 #include "sort/memory/few_values.h"
+#include "sort/memory/quick_sort.h"
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/radix/kept_memory.h"
 
@@ -40,7 +41,15 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
       return;
     }
   }
-  if (sorted_or_reversed(records, count, EncodedKey(rules.key_of, codec))) return;
+  if (sorted_or_reversed(records, count, EncodedKey(rules.key_of, codec), threads)) return;
+  if constexpr (kBareKeys<KeyOf>) {
+    if (count <= (rules.floats ? kMaxQuickFloatBytes : kMaxQuickBytes) / sizeof(Record)) {
+      codec.encode(records, count);
+      const bool sorted = quick_sort(records, count);
+      codec.decode(records, count);
+      if (sorted) return;
+    }
+  }
   sort_in_place(records, count, rules, codec, threads);
 }
 
@@ -88,6 +97,7 @@ void sort_pairs_64(Pair64* pairs, std::size_t count, bool stable, unsigned threa
 
 void sort_distinct_words(std::uint64_t* words, std::size_t count, std::uint64_t* other,
                          DenseSorter<std::uint64_t, KeyOfWord>::Workspace& workspace) {
+  if (count <= kMaxQuickBytes / sizeof *words && quick_sort(words, count)) return;
   const auto rules = word_rules<std::uint64_t>();
   DenseSorter<std::uint64_t, KeyOfWord>(rules, workspace).sort(words, count, other, false);
 }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <random>
 #include <vector>
 
+#include "sort/memory/quick_sort.h"
 #include "tests/array/instruction_sets.h"
 #include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
@@ -70,6 +72,50 @@ TYPED_TEST(SmallSortTest, EveryCountAndInstructionSetLikeStdSort) {
           ASSERT_TRUE(test::same_bytes(expected, *result)) << count << " records, kind " << kind;
         }
       }
+    }
+  });
+}
+
+template <typename Bits>
+class QuickSortTest : public testing::Test {
+ protected:
+  // Sorts exactly so many words, so that the address sanitizer sees what lies beyond them.
+  static void expect_sorted(std::vector<Bits> words, int levels) {
+    std::vector<Bits> expected = words;
+    std::sort(expected.begin(), expected.end());
+    const bool wide = isa_in_use() == Isa::kAvx512;
+    const bool sorted = quick_sort(words.data(), words.size(), levels);
+    ASSERT_EQ(sorted, wide && (levels > 1 || words.size() <= kMaxSmallSort)) << words.size();
+    if (!sorted) std::sort(words.begin(), words.end());  // they are all there
+    ASSERT_TRUE(test::same_bytes(expected, words)) << words.size() << " words";
+  }
+};
+using Words = testing::Types<std::uint32_t, std::uint64_t>;
+TYPED_TEST_SUITE(QuickSortTest, Words);
+
+// All remainders of what is cut in two at once, and masks as above.
+TYPED_TEST(QuickSortTest, LikeStdSort) {
+  auto random = test::test_random();
+  test::for_each_isa([&] {
+    for (std::size_t count = 0; count < 20000; count += count < 400 ? 1 : 1 + count / 3) {
+      for (const std::uint64_t mask : {~std::uint64_t{0}, std::uint64_t{0xff}, std::uint64_t{1}}) {
+        for (const std::uint64_t high : {std::uint64_t{0}, ~mask}) {
+          std::vector<TypeParam> words(count);
+          for (TypeParam& word : words) word = static_cast<TypeParam>((random() & mask) | high);
+          ASSERT_NO_FATAL_FAILURE(this->expect_sorted(words, quick_sort_levels(count)));
+        }
+      }
+    }
+  });
+}
+
+TYPED_TEST(QuickSortTest, EndsWhereItsLevelsDo) {
+  auto random = test::test_random();
+  test::for_each_isa([&] {
+    for (const std::size_t count : {100, 1000}) {
+      std::vector<TypeParam> words(count);
+      for (TypeParam& word : words) word = static_cast<TypeParam>(random());
+      ASSERT_NO_FATAL_FAILURE(this->expect_sorted(words, 1));
     }
   });
 }

@@ -1,0 +1,33 @@
+// Quicksort of words that the caches hold, with the widest vectors.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "vortex/version.h"
+
+namespace vortex { inline namespace v0 { namespace detail {
+
+// Of more words, levels of quicksort cost more than those of a radix sort; floating-point numbers,
+// which a radix sort spreads less evenly, may be more.
+inline constexpr std::size_t kMaxQuickBytes = std::size_t{128} << 10;
+inline constexpr std::size_t kMaxQuickFloatBytes = std::size_t{512} << 10;
+
+// How often a word may be part of what is cut in two: twice as often as halves take, and some.
+constexpr int quick_sort_levels(std::size_t count) noexcept {
+  return 2 * static_cast<int>(std::bit_width(count));
+}
+
+// Sorts words where they are, in ascending order. Returns false where a radix sort is to do it, and
+// the words are in some order: the instructions in use have no vectors that are wide enough, or the
+// parts were so uneven that `levels` did not do. Takes some KiB of the stack.
+VORTEX_EXPORT bool quick_sort(std::uint32_t* words, std::size_t count, int levels) noexcept;
+VORTEX_EXPORT bool quick_sort(std::uint64_t* words, std::size_t count, int levels) noexcept;
+
+template <typename Bits>
+bool quick_sort(Bits* words, std::size_t count) noexcept {
+  return quick_sort(words, count, quick_sort_levels(count));
+}
+
+}}}  // namespace vortex::v0::detail
