@@ -66,7 +66,7 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
   const EncodedKey encoded_key(rules.key_of, codec);
   RadixSortReport report;
   report.peak_blocks = array.held_blocks();
-  if (sorted_or_reversed(records, count, encoded_key)) return report;
+  if (sorted_or_reversed(records, count, encoded_key, way.threads)) return report;
   constexpr std::size_t kSample = Sorting::Sorter::kSample;
   Split<Bits> split;
   const bool by_team = way.first_split_bits == 0 && InPlaceSort<Record, KeyOf>::threads_that_pay(

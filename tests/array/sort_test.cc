@@ -535,6 +535,29 @@ TEST(Sort, FindsOutWhatIsInOrder) {
   EXPECT_EQ(presorted(values.data(), 0, key), Presorted::kAscending);
 }
 
+// Threads look for order in parts, the last of which is short.
+TEST(SortInOrder, ByThreads) {
+  auto random = test::test_random();
+  constexpr std::size_t kCount = (std::size_t{1} << 21) + 5, kPart = std::size_t{1} << 16;
+  for (const Order order : {Order::kAscending, Order::kDescending}) {
+    const std::size_t somewhere = 1 + random() % (kCount - 2);
+    for (const std::size_t wrong :
+         {kCount, std::size_t{1}, kPart, kPart + 1, kCount - 1, somewhere}) {
+      std::vector<std::uint32_t> keys(kCount), expected(kCount);
+      for (std::size_t i = 0; i < kCount; ++i) expected[i] = static_cast<std::uint32_t>(3 * i);
+      keys = expected;
+      if (wrong < kCount) {
+        keys[wrong] = keys[wrong - 1] - 1;
+        expected = keys;
+        std::sort(expected.begin(), expected.end());
+      }
+      if (order == Order::kDescending) std::reverse(keys.begin(), keys.end());
+      vortex::sort(keys, {.threads = wrong % 2 == 0 ? 2u : 7u});
+      ASSERT_TRUE(test::same_bytes(expected, keys)) << "wrong at " << wrong;
+    }
+  }
+}
+
 // Keys that are strings of bytes: of ten, with few values, with all bytes, with long beginnings in
 // common, and views of any length, zeros and beginnings of each other among them.
 TEST(Sort, ByStringsOfBytes) {

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <new>
+#include <utility>
 
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/radix/chain_sorter.h"
@@ -18,15 +21,21 @@ namespace vortex { inline namespace v0 { namespace detail {
 
 enum class Presorted { kNo, kAscending, kStrictlyDescending };
 
-// Reads only as far as the answer takes: a few records of an array in random order, all of one in
-// order (constant arrays are ascending).
+// Whether records are in an order that is not kNo. Reads only as far as the answer takes: a few
+// records of an array in random order, all of one in order (constant arrays are ascending).
 template <typename Record, typename KeyOf>
-Presorted presorted(const Record* records, std::size_t count, KeyOf key_of) noexcept {
-  // In blocks, so that the loop inside has no branches.
-  constexpr std::size_t kBlock = 256;
-  auto holds = [&](auto in_order) {
-    for (std::size_t begin = 1; begin < count; begin += kBlock) {
-      const std::size_t end = std::min(begin + kBlock, count);
+bool are_in_order(Presorted order, const Record* records, std::size_t count,
+                  const KeyOf& key_of) noexcept {
+  // In blocks, so that the loop inside has no branches; a short one is first. What comes next is
+  // asked for: the processor's own prefetching does not keep up.
+  constexpr std::size_t kFirst = 16, kBlock = 256,
+                        kLine = sizeof(Record) < 64 ? 64 : sizeof(Record);
+  constexpr std::size_t kAhead = 4096;
+  const auto holds = [&](const auto& in_order) {
+    for (std::size_t begin = 1, block = kFirst; begin < count; begin += block, block = kBlock) {
+      const std::size_t end = std::min(begin + block, count);
+      const auto* const soon = reinterpret_cast<const std::byte*>(records + begin) + kAhead;
+      for (std::size_t i = 0; i < block * sizeof(Record); i += kLine) __builtin_prefetch(soon + i);
       unsigned wrong = 0;
       for (std::size_t i = begin; i < end; ++i) {
         wrong |= static_cast<unsigned>(!in_order(key_of(records[i - 1]), key_of(records[i])));
@@ -35,17 +44,63 @@ Presorted presorted(const Record* records, std::size_t count, KeyOf key_of) noex
     }
     return true;
   };
-  if (holds([](auto a, auto b) { return a <= b; })) return Presorted::kAscending;
-  if (holds([](auto a, auto b) { return a > b; })) return Presorted::kStrictlyDescending;
+  return order == Presorted::kAscending ? holds([](auto a, auto b) { return a <= b; })
+                                        : holds([](auto a, auto b) { return a > b; });
+}
+
+template <typename Record, typename KeyOf>
+Presorted presorted(const Record* records, std::size_t count, const KeyOf& key_of) noexcept {
+  for (const Presorted order : {Presorted::kAscending, Presorted::kStrictlyDescending}) {
+    if (are_in_order(order, records, count, key_of)) return order;
+  }
   return Presorted::kNo;
 }
 
-// Sorts records that need no more than to be turned round, if that. False: they need sorting.
+// The same of a large array that begins in that order, and it is turned round where it is
+// descending, all with as many threads as the order of so many records pays for. Throws
+// std::bad_alloc, with nothing moved.
 template <typename Record, typename KeyOf>
-bool sorted_or_reversed(Record* records, std::size_t count, KeyOf key_of) noexcept {
-  const Presorted order = presorted(records, count, key_of);
+bool sorted_or_reversed_by_threads(Presorted order, Record* records, std::size_t count,
+                                   const KeyOf& key_of, unsigned threads) {
+  constexpr std::size_t kPart = std::size_t{1} << 16;
+  ThreadTeam team(threads);
+  std::atomic<bool> holds{true};
+  const auto look = [&](std::size_t part) {
+    const std::size_t begin = part * kPart;
+    const std::size_t end = std::min(begin + kPart + 1, count);  // with the next part's first
+    if (holds.load(std::memory_order_relaxed) &&
+        !are_in_order(order, records + begin, end - begin, key_of)) {
+      holds.store(false, std::memory_order_relaxed);
+    }
+  };
+  team.run((count + kPart - 1) / kPart, std::cref(look));
+  if (!holds) return false;
+  if (order == Presorted::kAscending) return true;
+  const auto turn = [&](std::size_t part) {
+    const std::size_t end = std::min((part + 1) * kPart, count / 2);
+    for (std::size_t i = part * kPart; i < end; ++i) std::swap(records[i], records[count - 1 - i]);
+  };
+  team.run((count / 2 + kPart - 1) / kPart, std::cref(turn));
+  return true;
+}
+
+// Sorts records that need no more than to be turned round, if that. False: they need sorting.
+// Throws as the above does, with several threads.
+template <typename Record, typename KeyOf>
+bool sorted_or_reversed(Record* records, std::size_t count, const KeyOf& key_of,
+                        unsigned threads = 1) {
+  // A thread for so many; the order of the first ones tells whether any pays.
+  constexpr std::size_t kShare = std::size_t{1} << 20, kFirst = std::size_t{1} << 12;
+  const bool alone = threads == 1 || count < 2 * kShare;
+  const Presorted order = presorted(records, alone ? count : kFirst, key_of);
+  if (order == Presorted::kNo) return false;
+  if (!alone) {
+    const auto most =
+        static_cast<unsigned>(std::min<std::size_t>(ThreadTeam::resolve(threads), count / kShare));
+    return sorted_or_reversed_by_threads(order, records, count, key_of, most);
+  }
   if (order == Presorted::kStrictlyDescending) std::reverse(records, records + count);
-  return order != Presorted::kNo;
+  return true;
 }
 
 // Arrays of this many bytes are sorted with as much memory again.

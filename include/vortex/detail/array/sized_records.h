@@ -165,7 +165,7 @@ void sort_sized(void* array, std::size_t count, const SortKey& key, unsigned thr
   auto* const records = static_cast<Record*>(array);
   const KeyOf key_of(key);
   if constexpr (bytes > kMaxCarriedBytes) {
-    if (sorted_or_reversed(records, count, key_of)) return;
+    if (sorted_or_reversed(records, count, key_of, threads)) return;
     sort_by_places(
         records, bytes, count, threads, [&](std::size_t i) { return key_of(records[i]); },
         [](Pair64*) {});
@@ -174,7 +174,7 @@ void sort_sized(void* array, std::size_t count, const SortKey& key, unsigned thr
     if (count <= kMaxSmallSort) return sort_few_by_words(records, count, key_of);
     if (count <= Sort::kMaxDense) {
       if (sort_by_words(records, count, key_of)) return;
-    } else if (sorted_or_reversed(records, count, key_of)) {
+    } else if (sorted_or_reversed(records, count, key_of, threads)) {
       return;
     }
     sort_in_place(records, count, SortRules<Record, KeyOf>{key_of}, NoCodec<Record>{}, threads);
