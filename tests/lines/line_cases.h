@@ -1,14 +1,13 @@
-// Records to sort, and the order they should come in.
+// Records to sort, and the order they should come in. What makes them is compiled by itself,
+// without sanitizers: it would take longer than what is tested.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <random>
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "vortex/line_sort.h"
@@ -64,54 +63,12 @@ inline LineOrder random_order(std::mt19937_64& random) {
 }
 
 // The order by std::stable_sort, of keys that are found once.
-inline Lines sorted(const Lines& lines, const LineOrder& order) {
-  struct Keyed {
-    std::string_view key;
-    const std::string* line;
-  };
-  std::vector<Keyed> records;
-  records.reserve(lines.size());
-  for (const std::string& line : lines) {
-    records.push_back({order.keys ? behind_comma(line) : std::string_view(line), &line});
-  }
-  const bool by_bytes = order.ties == Ties::kRecordBytes && !order.unique;
-  std::stable_sort(records.begin(), records.end(), [&](const Keyed& a, const Keyed& b) {
-    int compared = a.key.compare(b.key);
-    if (compared == 0 && by_bytes) compared = a.line->compare(*b.line);
-    return order.descending ? compared > 0 : compared < 0;
-  });
-  if (order.unique) {
-    const auto same = [](const Keyed& a, const Keyed& b) { return a.key == b.key; };
-    records.erase(std::unique(records.begin(), records.end(), same), records.end());
-  }
-  Lines result;
-  result.reserve(records.size());
-  for (const Keyed& record : records) result.push_back(*record.line);
-  return result;
-}
+Lines sorted(const Lines& lines, const LineOrder& order);
 
-inline std::string joined(const Lines& lines, char delimiter = '\n') {
-  std::string text;
-  for (const std::string& line : lines) (text += line) += delimiter;
-  return text;
-}
-
-inline std::string prefixed(const Lines& records) {
-  std::string text;
-  for (const std::string& record : records) {
-    const auto length = static_cast<std::uint32_t>(record.size());
-    text.append(reinterpret_cast<const char*>(&length), sizeof length);
-    text += record;
-  }
-  return text;
-}
-
+std::string joined(const Lines& lines, char delimiter = '\n');
+std::string prefixed(const Lines& records);
 // The text of a file with these records.
-inline std::string framed(const Lines& records, const RecordFraming& framing) {
-  return framing.kind() == RecordFraming::Kind::kLengthPrefixed
-             ? prefixed(records)
-             : joined(records, framing.delimiter());
-}
+std::string framed(const Lines& records, const RecordFraming& framing);
 
 // Pushes all lines and takes them out again.
 inline Lines pushed_through(LineSorter& sorter, const Lines& lines) {
@@ -142,56 +99,6 @@ inline constexpr LineKind kAllLineKinds[] = {
     LineKind::kRandom,     LineKind::kFewBytes,  LineKind::kFewLines,     LineKind::kZeros,
     LineKind::kLongPrefix, LineKind::kStaircase, LineKind::kNearlySorted, LineKind::kFields};
 
-inline Lines make_lines(LineKind kind, std::size_t count, std::size_t longest,
-                        std::mt19937_64& random) {
-  const auto some = [&](std::size_t below) { return static_cast<std::size_t>(random() % below); };
-  const auto letters = [&](std::size_t length, unsigned alphabet) {
-    std::string text(length, 'a');
-    std::uint64_t word = 0;
-    for (std::size_t at = 0; at < length; ++at, word >>= 8) {
-      if (at % 8 == 0) word = random();  // a draw for eight of them
-      const unsigned byte = word & 0xff;
-      char& c = text[at];
-      c = static_cast<char>(alphabet == 256 ? byte : 'a' + (byte * alphabet >> 8));
-      if (c == '\n') c = '\r';
-    }
-    return text;
-  };
-  const std::string prefix = letters(longest, 3);
-  Lines lines;
-  for (std::size_t i = 0; i < count; ++i) {
-    switch (kind) {
-      case LineKind::kRandom:
-        lines.push_back(letters(some(longest + 1), 256));
-        break;
-      case LineKind::kFewBytes:
-        lines.push_back(letters(some(longest + 1), 2));
-        break;
-      case LineKind::kFewLines:
-        lines.push_back(std::string(some(3), 'x') + prefix);
-        break;
-      case LineKind::kZeros:
-        lines.push_back(std::string(some(longest + 1), '\0'));
-        if (some(4) == 0) lines.back() += '\1';
-        break;
-      case LineKind::kLongPrefix:
-        lines.push_back(prefix + letters(some(10), 4));
-        break;
-      case LineKind::kStaircase:
-        lines.push_back(std::string(i * longest / count, 'a'));
-        break;
-      case LineKind::kNearlySorted: {
-        std::string number = std::to_string(i);
-        lines.push_back(std::string(12 - number.size(), '0') + number);
-        if (some(50) == 0) std::swap(lines.back(), lines[some(lines.size())]);
-        break;
-      }
-      case LineKind::kFields:
-        lines.push_back(letters(some(longest + 1), 26) + "," + letters(some(4), 2));
-        break;
-    }
-  }
-  return lines;
-}
+Lines make_lines(LineKind kind, std::size_t count, std::size_t longest, std::mt19937_64& random);
 
 }  // namespace vortex::test
