@@ -249,6 +249,7 @@ TEST(ExternalSortMerging, OneRunTooManyMovesLittleMore) {
 // Words in so much memory that teams sort the buckets of runs and the slices of the merge. Results
 // do not depend on the threads, and whatever ends the sort ends all of them.
 TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
+  auto random = test_random();
   ListSort sort(random_records(8, 2'300'000), RecordFormat(8, {parse_record_key("0:8:u64")}),
                 7 * kMiB);
   std::vector<std::uint64_t> words(sort.list.count());
@@ -257,7 +258,7 @@ TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
   sort.sorted = bytes_of(words);
   SortResources& resources = sort.options.resources;
   resources.block_bytes = 64 << 10;
-  for (const unsigned threads : kThreadCounts) {
+  for (const unsigned threads : thread_counts(random)) {
     SCOPED_TRACE(threads);
     resources.threads = threads;
     const auto reads = counted(Operation::kRead);
@@ -284,13 +285,14 @@ TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
 // In blocks that are large enough for several threads to partition what comes in; records straddle
 // them. A read that fails ends the sort, and so does a request.
 TEST(ExternalSortThreads, PartitionTogether) {
+  auto random = test_random();
   for (const std::size_t record_bytes : {8u, 100u}) {
     SCOPED_TRACE(record_bytes);
     ListSort sort(random_records(record_bytes, 48'000'000 / record_bytes),
                   RecordFormat(record_bytes, {parse_record_key("0:8")}), 16 * kMiB);
     SortResources& resources = sort.options.resources;
     resources.block_bytes = 512 << 10;
-    for (const unsigned threads : kThreadCounts) {
+    for (const unsigned threads : thread_counts(random)) {
       SCOPED_TRACE(threads);
       resources.threads = threads;
       const auto reads = counted(Operation::kRead);
@@ -343,7 +345,7 @@ TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
   options.resources.memory_bytes = 136 * kMiB;
-  for (const unsigned threads : kThreadCounts) {
+  for (const unsigned threads : thread_counts(random)) {
     SCOPED_TRACE(threads);
     options.resources.threads = threads;
     // What is read ahead of the sort is four requests.

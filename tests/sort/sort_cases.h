@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "study/virtual_clock.h"
 #include "tests/disk/test_disk.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
@@ -25,6 +27,12 @@ namespace vortex::test {
 
 // A thread that does all, one beside it that writes runs, and teams that sort buckets and merge.
 inline constexpr unsigned kThreadCounts[] = {1, 2, 7};
+// All of them; for what a sanitizer makes slow, the team and one of the others.
+template <typename Random>
+std::vector<unsigned> thread_counts(Random& random) {
+  if constexpr (kShadowMemory) return {kThreadCounts[random() % 2], kThreadCounts[2]};
+  return {std::begin(kThreadCounts), std::end(kThreadCounts)};
+}
 
 // Disks for a sort, all of one kind, on one clock and with one plan of faults.
 inline SortDiskFunction sort_disks(Backend backend, std::shared_ptr<FaultPlan> faults = nullptr) {

@@ -148,7 +148,8 @@ TYPED_TEST(SortOf, WhatIsWrongIsRefusedAtOnce) {
 }
 
 TYPED_TEST(SortOf, AStopEndsEveryPhase) {
-  for (const unsigned threads : kThreadCounts) {
+  auto random = test_random();
+  for (const unsigned threads : thread_counts(random)) {
     SmallSort<TypeParam> sort(false, 4);
     sort.options.resources.threads = threads;
     unsigned reports = 0;
