@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "lines/fields/text_word.h"
 #include "lines/keys/field_encoders.h"
+#include "sort/record/text_word.h"
 
 namespace vortex { inline namespace v0 {
 

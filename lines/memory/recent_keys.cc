@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "lines/record/key_chunk.h"
+#include "sort/record/key_chunk.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "lines/record/key_chunk.h"
 #include "lines/record/record_keys.h"
+#include "sort/record/key_chunk.h"
 #include "vortex/line_sort.h"
 
 namespace vortex { inline namespace v0 {

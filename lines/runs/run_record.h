@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string_view>
 
-#include "lines/record/key_chunk.h"
 #include "lines/record/stored_record.h"
+#include "sort/record/key_chunk.h"
 
 namespace vortex { inline namespace v0 {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "lines/fields/text_word.h"
+#include "sort/record/text_word.h"
 
 namespace vortex { inline namespace v0 {
 
