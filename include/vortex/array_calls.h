@@ -3,6 +3,7 @@
 // key.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstddef>
@@ -296,6 +297,10 @@ requires std::invocable < KeyFunction&, const detail::RecordOfChunks<Chunks>
 
 namespace detail {
 
+template <typename KeyFunction, typename Range>
+using KeyOfRange = std::remove_cvref_t<
+    std::invoke_result_t<KeyFunction, const std::ranges::range_value_t<Range>&>>;
+
 // Moves the first record of each key, which are in order, to the front; returns how many there are.
 template <typename T, typename KeyOf>
 std::size_t first_of_each(T* records, std::size_t count, const KeyOf& key_of) {
@@ -321,8 +326,8 @@ std::size_t first_of_each(T* records, std::size_t count, const KeyOf& key_of) {
 //   numbers.resize(vortex::sort_unique(numbers));
 //   const std::size_t items_left = vortex::sort_unique(items, &Item::price);
 //
-// Memory, threads and errors are those of sort(), which is stable here; one more pass of one thread
-// follows it.
+// Memory, threads and errors are those of sort(), which is stable here but for strings without a
+// key; one more pass of one thread follows it.
 template <detail::AnyArray Range, typename KeyFunction>
 requires detail::NumberKeyOf<KeyFunction, std::ranges::range_value_t<Range>> std::size_t
 sort_unique(Range&& range, KeyFunction key, SortOptions options = {}) {
@@ -332,6 +337,28 @@ sort_unique(Range&& range, KeyFunction key, SortOptions options = {}) {
   using T = std::ranges::range_value_t<Range>;
   return detail::first_of_each(records.data(), records.size(),
                                detail::OrderedKey<T, KeyFunction>(std::move(key), options.order));
+}
+template <detail::AnyArray Range, typename KeyFunction>
+requires detail::ByteStringKey<detail::KeyOfRange<KeyFunction, Range>> std::size_t sort_unique(
+    Range&& range, KeyFunction key, SortOptions options = {}) {
+  options.stable = true;
+  const auto records = detail::span_of(range);
+  sort(records, key, options);
+  std::size_t kept = std::min<std::size_t>(records.size(), 1);
+  for (std::size_t i = 1; i < records.size(); ++i) {
+    // The key may lie in the record, which must be where it was.
+    const auto& last = std::invoke(key, std::as_const(records[kept - 1]));
+    if (!std::ranges::equal(last, std::invoke(key, std::as_const(records[i])))) {
+      records[kept++] = records[i];
+    }
+  }
+  return kept;
+}
+template <detail::AnyArray Range, typename KeyFunction>
+requires detail::TupleKey<detail::KeyOfRange<KeyFunction, Range>> std::size_t sort_unique(
+    Range&& range, KeyFunction key, SortOptions options = {}) {
+  using T = std::ranges::range_value_t<Range>;
+  return sort_unique(range, detail::PackedKey<T, KeyFunction>(std::move(key)), options);
 }
 template <detail::AnyArray Range>
 requires detail::NumberOrPair<std::ranges::range_value_t<Range>> std::size_t sort_unique(
@@ -345,6 +372,16 @@ requires detail::NumberOrPair<std::ranges::range_value_t<Range>> std::size_t sor
   } else {
     return sort_unique(range, &T::key, options);
   }
+}
+template <detail::AnyArray Range>
+requires detail::TextString<std::ranges::range_value_t<Range>> std::size_t sort_unique(
+    Range&& range, SortOptions options = {}) {
+  return detail::sort_strings(detail::span_of(range), options, true);
+}
+template <detail::AnyArray Range>
+requires detail::FixedBytes<std::ranges::range_value_t<Range>> std::size_t sort_unique(
+    Range&& range, SortOptions options = {}) {
+  return sort_unique(range, std::identity{}, options);
 }
 
 }}  // namespace vortex::v0

@@ -210,8 +210,9 @@ VORTEX_EXPORT std::optional<LineDisorder> check_lines(const LineSortOptions& opt
                                                       SortReport* report = nullptr);
 
 // Sorts views of records in memory, in place. With `order.unique` the first elements are the ones
-// kept. Returns how many are kept; what lies behind them is unspecified. Takes 16 bytes of memory
-// for each record, and its key, besides. `threads` as in SortOptions.
+// kept. Returns how many are kept; what lies behind them is unspecified. Records that are their own
+// keys take what sort() of views does (sort.h), others 16 bytes each and their keys besides.
+// `threads` as in SortOptions. Throws std::bad_alloc with the views all there, in any order.
 VORTEX_EXPORT std::size_t sort_lines_in_memory(std::span<std::string_view> records,
                                                const LineOrder& order = {}, unsigned threads = 0);
 

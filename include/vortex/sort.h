@@ -1,10 +1,14 @@
 // Sorts arrays in memory, in place.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
+#include <functional>
 #include <iterator>
 #include <ranges>
 #include <span>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -68,6 +72,20 @@ constexpr std::size_t own_key_bytes() noexcept {
     return sizeof(T::key);
   }
 }
+
+template <typename T>
+concept TextString = std::same_as<T, std::string> || std::same_as<T, std::string_view>;
+
+// What is moved with its bytes: std::array<char, 10>, say.
+template <typename T>
+concept FixedBytes = ByteStringKey<T> && !TextString<T> && std::is_trivially_copyable_v<T>;
+
+// As sort() says. With `unique` the first of equal strings are in front, and what is behind them is
+// unspecified; returns how many.
+VORTEX_EXPORT std::size_t sort_strings(std::span<std::string_view> strings,
+                                       const SortOptions& options, bool unique);
+VORTEX_EXPORT std::size_t sort_strings(std::span<std::string> strings, const SortOptions& options,
+                                       bool unique);
 
 // Whatever is one array in memory.
 template <typename Range>
@@ -172,6 +190,22 @@ requires detail::NumberOrPair<T>
 void sort(std::span<T> records, SortOptions options = {}) {
   detail::sort_structs<detail::own_key_bytes<T>()>(
       records.data(), records.size(), detail::own_key<T>(options.order, options.stable), options);
+}
+
+// Sorts strings in the order of std::memcmp(), one that is the beginning of another before it. By
+// code that the library has compiled; std::array<char, 10> and the like as records by that key.
+//
+// Views take no memory but what sorting pairs of 16 bytes does, unless `options.stable` asks that
+// equal ones, which may lie in different places, keep their order: then 16 bytes each, and so do
+// objects of std::string. Threads work together from 2^16 strings on, at most one for 2^15. Throws
+// std::bad_alloc with the strings all there, in any order.
+template <detail::TextString T>
+void sort(std::span<T> strings, SortOptions options = {}) {
+  detail::sort_strings(strings, options, false);
+}
+template <detail::FixedBytes T>
+void sort(std::span<T> strings, SortOptions options = {}) {
+  sort(strings, std::identity{}, options);
 }
 
 // The same for whatever is one array in memory (a std::vector, an array, part of one between two

@@ -1,4 +1,4 @@
-// Sorting strings by an index of their first bytes.
+// Records in memory, sorted by an index.
 #pragma once
 
 #include <cstddef>
@@ -6,16 +6,16 @@
 #include <span>
 #include <string_view>
 
+#include "lines/record/record_keys.h"
 #include "lines/record/stored_record.h"
+#include "sort/arrays/string_sort.h"
 #include "vortex/detail/array/thread_team.h"
-#include "vortex/detail/record/key.h"
 
 namespace vortex { inline namespace v0 {
 
-// The first chunk of a record's key, inverted where the order is descending, and its place:
-// for stored records its address, for views its number. Places ascend with the order of the input.
-using IndexEntry = KeyValue<std::uint64_t, std::uint64_t>;
-
+// An entry's value is the place of its record: the address of a stored one, and the number of one
+// that is viewed. Places ascend with the order of the input.
+//
 // An entry of a stored record may stand for several that are the same: the bits above its address
 // say for how many more.
 inline constexpr int kAddressBits = 48;
@@ -33,54 +33,11 @@ inline void add_repeats(IndexEntry& entry, std::uint64_t repeats) noexcept {
   entry.value += repeats << kAddressBits;
 }
 
-// A sort leaves this chunk, which no string has, in an entry that is equal to the one in front of
-// it: with a unique order their keys are equal, with a counted order their records.
-inline constexpr std::uint64_t kSameKey = 0x40;
-
-// The records of entries that are stored, and of those that are viewed.
-class StoredStrings {
- public:
-  explicit StoredStrings(bool has_keys) : has_keys_(has_keys) {}
-  StoredRecord operator()(const IndexEntry& entry) const noexcept {
-    return stored_record_at(stored_at(entry), has_keys_);
-  }
-  // The lengths, and the bytes at about `depth`.
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
-    __builtin_prefetch(stored_at(entry));
-    __builtin_prefetch(reinterpret_cast<const char*>(
-        reinterpret_cast<std::uintptr_t>(stored_at(entry)) + depth + kChunkBytes));
-  }
-
- private:
-  bool has_keys_;
-};
-
-class ViewedStrings {
- public:
-  ViewedStrings(std::span<const std::string_view> keys, std::span<const std::string_view> records)
-      : keys_(keys.empty() ? records : keys), records_(records) {}
-  StoredRecord operator()(const IndexEntry& entry) const noexcept {
-    return {keys_[entry.value], records_[entry.value]};
-  }
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
-    __builtin_prefetch(reinterpret_cast<const char*>(
-        reinterpret_cast<std::uintptr_t>(keys_[entry.value].data()) + depth));
-  }
-
- private:
-  std::span<const std::string_view> keys_;
-  std::span<const std::string_view> records_;
-};
-
-// Sorts an index. The entries are sorted by their chunks, eight bytes at a time in cache-friendly
-// passes of the radix sort; where chunks are equal, those behind the longest common prefix take
-// their place (caching multikey sort after Ng and Kakehi, with chunks of a radix sort instead of
-// pivots). So each byte of a distinguishing prefix is looked at about once, and a common prefix of
-// any length is skipped at the speed of memory.
+// Sorts an index of stored records as StringSort does. Marks with kSameKey: with a unique order the
+// keys of such an entry are equal to those in front of it, with a counted order the records.
 //
 // Records whose keys are equal are sorted as the order says; where a record is its own key, their
-// order does not matter and is any. Takes the memory of vortex::sort() besides, and for nested
-// common prefixes a few bytes for each level.
+// order does not matter and is any.
 void sort_stored(std::span<IndexEntry> index, const StoredOrder& order, detail::ThreadTeam& team);
 
 }}  // namespace vortex::v0

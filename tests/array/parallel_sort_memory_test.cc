@@ -1,4 +1,4 @@
-// The memory that a sort by several threads takes besides the array.
+// The memory that sorts by several threads, and of strings, take besides the array.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <new>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/random_seed.h"
@@ -113,6 +116,73 @@ TEST(ParallelSortMemory, WithoutMemoryNothingHasMoved) {
   }
   EXPECT_GT(refusals, 20u);
   EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end()));
+}
+
+// The promise of sort.h for strings, and their views when memory is refused anywhere.
+TEST(StringSortMemory, AsLittleAsItPromises) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20, kCount = 1'000'000;
+  const std::vector<std::uint64_t> numbers = random_keys(kCount);
+  std::string text;
+  for (const std::uint64_t number : numbers) text += std::to_string(number % 100'000) + "-and-more";
+  std::vector<std::string_view> made;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    made.emplace_back(text.data() + text.size() / kCount * i, numbers[i] % 24);
+  }
+  for (const unsigned threads : {1u, 2u}) {
+    // What the sort of pairs takes.
+    const std::size_t sort_bytes = threads * 9 * kMiB + kMiB + 16 * kCount / 100;
+    for (const bool stable : {false, true}) {
+      auto views = made;
+      const std::size_t before = held;
+      most_held = before;
+      sort(std::span(views), {.stable = stable, .threads = threads});
+      EXPECT_LE(most_held - before, (stable ? 16 * kCount : 0) + sort_bytes);
+      EXPECT_TRUE(std::is_sorted(views.begin(), views.end()));
+    }
+    std::vector<std::string> objects(made.begin(), made.end());
+    const std::size_t before = held;
+    most_held = before;
+    sort(std::span(objects), {.threads = threads});
+    EXPECT_LE(most_held - before, 16 * kCount + sort_bytes);
+    EXPECT_TRUE(std::is_sorted(objects.begin(), objects.end()));
+  }
+}
+
+TEST(StringSortMemory, WithoutMemoryAllViewsAreThere) {
+  // Some are too long for the word that stands for a view, and need memory.
+  const std::string text(70'000, 'x');
+  std::vector<std::string_view> made;
+  for (std::size_t i = 0; i < 80'000; ++i) {
+    made.emplace_back(text.data() + i % 20, i % 50 == 0 ? 69'000 + i % 7 : i * 7919 % 1000);
+  }
+  const auto in_order_of_place = [](std::vector<std::string_view> views) {
+    std::sort(views.begin(), views.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.data(), a.size()) < std::pair(b.data(), b.size());
+    });
+    std::vector<std::pair<const char*, std::size_t>> places;
+    for (const auto& view : views) places.emplace_back(view.data(), view.size());
+    return places;
+  };
+  const auto all = in_order_of_place(made);
+  std::size_t refusals = 0;
+  for (std::size_t room = 1 << 10;; room += room / 4) {
+    auto views = made;
+    refused_beyond = held + room;
+    bool refused = false;
+    try {
+      sort(std::span(views), {.threads = 2});
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    refused_beyond = ~std::size_t{0};
+    ASSERT_EQ(in_order_of_place(views), all);
+    if (!refused) {
+      EXPECT_TRUE(std::is_sorted(views.begin(), views.end()));
+      break;
+    }
+    ++refusals;
+  }
+  EXPECT_GT(refusals, 10u);
 }
 
 }  // namespace

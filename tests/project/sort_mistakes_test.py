@@ -73,6 +73,7 @@ class SortMistakes(unittest.TestCase):
                  "vortex::sort(numbers.data(), numbers.data() + numbers.size(), vortex::SortOptions{})",
                  "vortex::sort(std::span(items), [](const Item& item) { return item.price; })",
                  "vortex::sort(items, [](const Item& item) { return std::tuple(item.price, item.name[0]); })",
+                 "vortex::sort(views)", "vortex::sort(strings)",
                  "vortex::sort(views, [](std::string_view view) { return view; })")
         status, said = self.compile("; ".join(calls))
         self.assertEqual(status, 0, said)
@@ -109,11 +110,10 @@ class SortMistakes(unittest.TestCase):
 
     def test_records_without_an_order_need_a_key(self):
         self.refused("needs a key for records of this type",
-                     "vortex::sort(items)", "vortex::sort(items.begin(), items.end())",
-                     "vortex::sort(views)")
+                     "vortex::sort(items)", "vortex::sort(items.begin(), items.end())")
 
     def test_records_that_are_no_bytes(self):
-        self.refused("must be trivially copyable", "vortex::sort(strings)", "vortex::sort(pairs)",
+        self.refused("must be trivially copyable", "vortex::sort(pairs)",
                      "vortex::sort(pairs, [](const auto& pair) { return pair.first; })",
                      "vortex::sort(strings, [](const std::string& s) { return std::string_view(s); })")
 

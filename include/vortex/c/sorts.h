@@ -264,8 +264,9 @@ typedef struct vtx_line {
   size_t bytes;
 } vtx_line;
 // Sorts `count` lines that stay where they are; with `unique`, the first `*kept` are those kept,
-// and what is behind them is unspecified. Takes 32 bytes a line, and its key. `kept` may be NULL,
-// and `threads` is as in vtx_sort_options. -ENOMEM with nothing moved.
+// and what is behind them is unspecified. Takes 16 bytes a line and, where there are keys, as much
+// again and the keys. `kept` may be NULL, and `threads` is as in vtx_sort_options. -ENOMEM with
+// nothing moved.
 VORTEX_EXPORT int vtx_sort_lines_in_memory(vtx_line* lines, size_t count,
                                            const vtx_line_format* format, unsigned threads,
                                            size_t* kept);

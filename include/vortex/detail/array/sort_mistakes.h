@@ -24,8 +24,8 @@ constexpr void explain_missing_key() {
   } else {
     static_assert(kNever<T>,
                   "vortex::sort() moves records as bytes, so they must be trivially copyable: "
-                  "instead of std::string sort std::string_view, and instead of std::pair and "
-                  "std::tuple a struct, with a key");
+                  "instead of std::pair and std::tuple sort a struct, with a key; strings have "
+                  "an order of their own, and no key");
   }
 }
 

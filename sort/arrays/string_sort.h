@@ -1,0 +1,390 @@
+// Sorting strings by an index of their first bytes.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "sort/record/key_chunk.h"
+#include "vortex/detail/array/thread_team.h"
+#include "vortex/detail/record/key.h"
+#include "vortex/detail/record/sort_key.h"
+
+namespace vortex { inline namespace v0 {
+
+// A chunk of a string, inverted where the order is descending, and what tells the string.
+using IndexEntry = Pair64;
+
+// A sort that marks equal entries leaves this chunk, which no string has, in each that is equal to
+// the one in front of it.
+inline constexpr std::uint64_t kSameKey = 0x40;
+
+// Sorts an index. The entries are sorted by their chunks, as numbers, in cache-friendly passes of
+// the radix sort; where chunks are equal, those behind the longest common prefix take their place
+// (caching multikey sort after Ng and Kakehi, with chunks of a radix sort instead of pivots). So
+// each byte of a distinguishing prefix is looked at about once, and a common prefix of any length
+// is skipped at the speed of memory. Takes the memory of vortex::sort() besides, and for nested
+// common prefixes a few bytes for each level.
+//
+// `Strings` says what is sorted. Entries may have several texts, which decide one after the other,
+// the first being 0:
+//   Scratch                   what text() may use, of one thread
+//   text(entry, text, scratch)  the string, valid until `scratch` is used for another one
+//   prefetch(entry, depth)    asks for the bytes at about `depth` of the string
+//   text_behind(text)         the text that decides between entries that agree in one; 0: none
+//   compare(a, b, text, depth)  below 0 where `a` comes first, by the text from `depth` on and
+//   those
+//                             behind it; 0 where none of them decides
+//   flip()                    all bits where the order is descending, else 0
+//   by_value()                whether equal entries come in the order of their values
+//   marks_unique(), marks_same()  whether equal entries are marked: where all of their keys are, or
+//                             where nothing tells them apart
+//   is_long(entry), keeps_long(text)  whether an entry's text is not to be made, and of which text
+//                             that is so
+template <typename Strings>
+class StringSort {
+ public:
+  StringSort(const Strings& strings, detail::ThreadTeam& team) : strings_(strings), team_(team) {}
+
+  // The index has the first chunk of every entry.
+  void sort(std::span<IndexEntry> index) {
+    const Range all{index.data(), index.data() + index.size(), 0, 0};
+    const unsigned threads = all.size() < kParallelEntries ? 1 : team_.threads();
+    sort_chunks(all, threads);
+    threads == 1 ? sort_groups(all) : share_out(all);
+  }
+
+ private:
+  // Sorting fewer entries by comparing whole strings costs less than a pass over their chunks.
+  static constexpr std::size_t kFewEntries = 8;
+  // Up to here a comparison sort of the chunks is faster than the radix sort.
+  static constexpr std::size_t kRadixEntries = 192;
+  // This many entries of a group foretell what all of them have in common.
+  static constexpr std::size_t kSampledEntries = 8;
+  // How far ahead of its use a string is asked for.
+  static constexpr std::size_t kAhead = 12;
+  // An index of fewer entries is sorted by one thread; waking others takes longer. Half of it is
+  // the least group that all threads sort together.
+  static constexpr std::size_t kParallelEntries = std::size_t{1} << 15;
+
+  // Entries that agree in the first `depth` bytes of a text, and in all of those before.
+  struct Range {
+    IndexEntry* begin;
+    IndexEntry* end;
+    std::size_t depth;
+    unsigned text;
+    std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
+  };
+  using Scratch = typename Strings::Scratch;
+
+  std::string_view string(const IndexEntry& entry, const Range& range, Scratch& scratch) const {
+    return strings_.text(entry, range.text, scratch);
+  }
+
+  void prefetch(const IndexEntry* entry, const Range& part) const noexcept {
+    if (part.end - entry > static_cast<std::ptrdiff_t>(kAhead)) {
+      strings_.prefetch(entry[kAhead], part.depth);
+    }
+  }
+
+  static void sort_chunks(const Range& range, unsigned threads) {
+    if (range.size() < kRadixEntries) {
+      std::sort(range.begin, range.end, before_by_chunk);
+    } else {
+      detail::sort_pairs_64(range.begin, range.size(), false, threads);
+    }
+  }
+  static bool before_by_chunk(const IndexEntry& a, const IndexEntry& b) noexcept {
+    return a.key < b.key;
+  }
+
+  // Calls `use` with each entry of the part and its string, until it returns false; returns whether
+  // it did so for none.
+  template <typename Use>
+  bool for_each_string(const Range& part, const Use& use) const {
+    Scratch scratch;
+    for (IndexEntry* entry = part.begin; entry != part.end; ++entry) {
+      prefetch(entry, part);
+      if (!use(*entry, string(*entry, part, scratch))) return false;
+    }
+    return true;
+  }
+
+  // Returns how many bytes the strings of the part have in common, at most `most`.
+  std::size_t common_bytes(const Range& part, std::string_view first, std::size_t most) const {
+    for_each_string(part, [&](const IndexEntry&, std::string_view own) {
+      most = std::min(most, common_prefix(first.substr(0, most), own, part.depth));
+      return most > part.depth;
+    });
+    return most;
+  }
+
+  // Guesses it from a few of the entries.
+  std::size_t guess_common_bytes(const Range& range, std::string_view first) const {
+    std::size_t most = first.size();
+    Scratch scratch;
+    for (std::size_t i = 1; i <= kSampledEntries; ++i) {
+      const IndexEntry& entry = range.begin[(range.size() - 1) * i / kSampledEntries];
+      most = common_prefix(first.substr(0, most), string(entry, range, scratch), range.depth);
+    }
+    return most;
+  }
+
+  // Loads the chunks behind the first `common` bytes. Returns false, with the chunks unspecified,
+  // where not all strings have those bytes in common.
+  bool load_chunks_behind(const Range& part, std::string_view first, std::size_t common) const {
+    const std::uint64_t flip = strings_.flip();
+    return for_each_string(part, [&](IndexEntry& entry, std::string_view own) {
+      if (common_prefix(first.substr(0, common), own, part.depth) != common) return false;
+      entry.key = chunk_at(own, common) ^ flip;
+      return true;
+    });
+  }
+
+  void load_chunks(const Range& part) const {
+    const std::uint64_t flip = strings_.flip();
+    for_each_string(part, [&](IndexEntry& entry, std::string_view own) {
+      entry.key = chunk_at(own, part.depth) ^ flip;
+      return true;
+    });
+  }
+
+  // Skips what the entries have in common, and sorts them by what follows. A few of them mostly
+  // tell how much that is, and then each string is looked at once.
+  void sort_next_chunks(Range& range, unsigned threads) {
+    Scratch scratch;
+    const std::string_view first = string(*range.begin, range, scratch);
+    const std::size_t guess = guess_common_bytes(range, first);
+    range.depth = load_chunks_behind_guess(range, first, guess, threads);
+    sort_chunks(range, threads);
+  }
+
+  // Returns how many bytes the entries have in common, at most the guess, and loads their chunks
+  // from there.
+  std::size_t load_chunks_behind_guess(Range range, std::string_view first, std::size_t guess,
+                                       unsigned threads) {
+    std::atomic<bool> right{true};
+    in_parts(range, threads, [&](const Range& part) {
+      if (right.load(std::memory_order_relaxed) && !load_chunks_behind(part, first, guess)) {
+        right.store(false, std::memory_order_relaxed);
+      }
+    });
+    if (right.load(std::memory_order_relaxed)) return guess;
+    std::atomic<std::size_t> common{guess};
+    in_parts(range, threads, [&](const Range& part) {
+      const std::size_t own = common_bytes(part, first, common.load(std::memory_order_relaxed));
+      std::size_t least = common.load(std::memory_order_relaxed);
+      while (own < least && !common.compare_exchange_weak(least, own, std::memory_order_relaxed)) {
+      }
+    });
+    range.depth = common.load(std::memory_order_relaxed);
+    in_parts(range, threads, [&](const Range& part) { load_chunks(part); });
+    return range.depth;
+  }
+
+  template <typename Part>
+  void in_parts(const Range& range, unsigned threads, const Part& use) {
+    if (threads == 1) return use(range);
+    const std::size_t parts = 8 * std::size_t{threads};
+    team_.run(parts, [&](std::size_t i) {
+      Range part = range;
+      part.begin = range.begin + range.size() * i / parts;
+      part.end = range.begin + range.size() * (i + 1) / parts;
+      use(part);
+    });
+  }
+
+  // A range that is sorted by its chunks, and whose groups are being sorted.
+  struct Open {
+    Range range;
+    IndexEntry* next;   // in front of it they are
+    IndexEntry* asked;  // the strings of groups in front of it have been asked for
+  };
+
+  // Asks for the strings of the next entries that are not alone with their chunk, since those that
+  // come one after the other in an order do not lie so.
+  void ask_ahead(Open& open) const noexcept {
+    constexpr std::ptrdiff_t kWindow = 32;
+    const Range& range = open.range;
+    if (open.asked - open.next > kWindow / 2 || open.asked == range.end) return;
+    IndexEntry* entry = std::max({open.asked, open.next, range.begin + 1});
+    IndexEntry* const end = entry + std::min(range.end - entry, kWindow);
+    const std::uint64_t flip = strings_.flip();
+    for (; entry != end; ++entry) {
+      if (entry->key != entry[-1].key || ends_string(entry->key ^ flip)) continue;
+      strings_.prefetch(entry[-1], range.depth + kChunkBytes);
+      strings_.prefetch(*entry, range.depth + kChunkBytes);
+    }
+    open.asked = end;
+  }
+
+  // The next group of at least two equal chunks.
+  Range next_group(Open& open) const noexcept {
+    const Range& range = open.range;
+    while (range.end - open.next > 1) {
+      ask_ahead(open);
+      IndexEntry* const begin = open.next;
+      IndexEntry* end = begin + 1;
+      while (end != range.end && end->key == begin->key) ++end;
+      open.next = end;
+      if (end - begin > 1) return {begin, end, range.depth, range.text};
+    }
+    return {range.end, range.end, range.depth, range.text};
+  }
+
+  // Goes to the bytes behind the chunks that are equal. Returns false where there are none: then
+  // the group is in order.
+  bool descend(Range& group) const {
+    if (!ends_string(group.begin->key ^ strings_.flip())) {
+      group.depth += kChunkBytes;
+      return true;
+    }
+    if (const unsigned text = strings_.text_behind(group.text); text != 0) {
+      group.depth = 0;
+      group.text = text;
+      return true;
+    }
+    if (strings_.by_value()) {
+      std::sort(group.begin, group.end,
+                [](const IndexEntry& a, const IndexEntry& b) { return a.value < b.value; });
+    }
+    if (strings_.marks_unique() || strings_.marks_same()) {
+      for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) entry->key = kSameKey;
+    }
+    return false;
+  }
+
+  int compare(const IndexEntry& a, const IndexEntry& b, const Range& range) const {
+    return strings_.compare(a, b, range.text, range.depth);
+  }
+
+  void sort_few(const Range& group) const {
+    for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
+      const IndexEntry moved = *entry;
+      IndexEntry* to = entry;
+      bool equal = false;
+      for (; to != group.begin; --to) {
+        const int compared = compare(moved, to[-1], group);
+        equal = compared == 0;
+        const bool earlier = equal && strings_.by_value() && moved.value < to[-1].value;
+        if (compared >= 0 && !earlier) break;
+        *to = to[-1];
+      }
+      *to = moved;
+      if (strings_.marks_same() && equal && to != group.begin) to->key = kSameKey;
+    }
+    if (!strings_.marks_unique()) return;
+    for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
+      if (compare(*entry, entry[-1], group) == 0) entry->key = kSameKey;
+    }
+  }
+
+  // Moves the long records of a group that is to be sorted by a text that they do not make behind
+  // the others, and returns the first of them.
+  IndexEntry* separate_long(const Range& group) const {
+    if (!strings_.keeps_long(group.text) || group.depth > 0) return group.end;
+    IndexEntry* entry = group.begin;
+    for (; entry != group.end; ++entry) {
+      prefetch(entry, group);
+      if (strings_.is_long(*entry)) break;
+    }
+    return std::partition(entry, group.end,
+                          [&](const IndexEntry& e) { return !strings_.is_long(e); });
+  }
+
+  // Sorts such a group. Its long records, from `long_ones` on, are compared with the others and
+  // with each other.
+  void sort_with_long(const Range& group, IndexEntry* long_ones, unsigned threads) {
+    Range others{group.begin, long_ones, group.depth, group.text};
+    if (others.size() > kFewEntries) {
+      sort_next_chunks(others, threads);
+      threads == 1 ? sort_groups(others) : share_out(others);
+    } else if (others.size() > 0) {
+      sort_few(others);
+    }
+    const auto before = [&](const IndexEntry& a, const IndexEntry& b) {
+      const int compared = compare(a, b, group);
+      return compared < 0 || (compared == 0 && strings_.by_value() && a.value < b.value);
+    };
+    std::sort(long_ones, group.end, before);
+    std::inplace_merge(group.begin, long_ones, group.end, before);
+    if (!strings_.marks_unique() && !strings_.marks_same()) return;
+    const auto is_long = [&](const IndexEntry& entry) { return strings_.is_long(entry); };
+    for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
+      // Others that are the same as another are marked, and remain so.
+      if ((is_long(*entry) || is_long(entry[-1])) && compare(*entry, entry[-1], group) == 0) {
+        entry->key = kSameKey;
+      }
+    }
+  }
+
+  // Sorts the groups of equal chunks of entries that are sorted by their chunks. Groups nest as
+  // deep as common prefixes do, so what is open is kept here and not on the stack.
+  void sort_groups(const Range& sorted) {
+    std::vector<Open> open{{sorted, sorted.begin, sorted.begin}};
+    while (!open.empty()) {
+      Range group = next_group(open.back());
+      if (group.size() == 0) {
+        open.pop_back();
+        continue;
+      }
+      if (!descend(group)) continue;
+      if (group.size() <= kFewEntries) {
+        sort_few(group);
+        continue;
+      }
+      if (IndexEntry* const long_ones = separate_long(group); long_ones != group.end) {
+        sort_with_long(group, long_ones, 1);
+        continue;
+      }
+      sort_next_chunks(group, 1);
+      open.push_back({group, group.begin, group.begin});
+    }
+  }
+
+  // Does the same by all threads: they sort together those groups that are too large for one of
+  // them, and share out the others. Finds no group by reading all entries: one that is large has an
+  // entry wherever a task would end in it.
+  void share_out(const Range& all) {
+    const unsigned threads = team_.threads();
+    const std::size_t large = std::max(kParallelEntries / 2, all.size() / (4 * threads));
+    const std::size_t task_entries = std::max(kFewEntries, all.size() / (32 * threads));
+    std::vector<Range> tasks;
+    std::vector<Range> sorted{all};  // by their chunks
+    while (!sorted.empty()) {
+      const Range range = sorted.back();
+      sorted.pop_back();
+      Range task = range;
+      while (task.begin != range.end) {
+        task.end = range.end;
+        Range group{range.end, range.end, range.depth, range.text};
+        if (range.end - task.begin > static_cast<std::ptrdiff_t>(task_entries)) {
+          const auto [begin, end] =
+              std::equal_range(task.begin, range.end, task.begin[task_entries], before_by_chunk);
+          const bool is_large = static_cast<std::size_t>(end - begin) >= large;
+          task.end = is_large ? begin : end;
+          if (is_large) group = {begin, end, range.depth, range.text};
+        }
+        if (task.size() > 1) tasks.push_back(task);
+        task.begin = group.size() == 0 ? task.end : group.end;
+        if (group.size() == 0 || !descend(group)) continue;
+        if (IndexEntry* const long_ones = separate_long(group); long_ones != group.end) {
+          sort_with_long(group, long_ones, threads);
+          continue;
+        }
+        sort_next_chunks(group, threads);
+        sorted.push_back(group);
+      }
+    }
+    team_.run(tasks.size(), [&](std::size_t i) { sort_groups(tasks[i]); });
+  }
+
+  const Strings strings_;
+  detail::ThreadTeam& team_;
+};
+
+}}  // namespace vortex::v0

@@ -1,0 +1,292 @@
+#include "sort/arrays/strings.h"
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sort/arrays/permutation.h"
+#include "sort/arrays/scratch.h"
+#include "vortex/sort.h"
+
+namespace vortex { inline namespace v0 {
+
+namespace {
+
+using detail::ThreadTeam;
+
+// A part of an array that one thread works on.
+struct Part {
+  std::size_t begin;
+  std::size_t done;  // the end of what it has made
+  std::size_t end;
+};
+std::vector<Part> parts_of(std::size_t count, const ThreadTeam& team) {
+  std::vector<Part> parts;
+  const std::size_t size = parts_for(team);
+  for (std::size_t i = 0; i < size; ++i) {
+    const std::size_t begin = count * i / size;
+    parts.push_back({begin, begin, count * (i + 1) / size});
+  }
+  return parts;
+}
+
+// Strings that have one text each.
+class PlainStrings {
+ public:
+  struct Scratch {};
+
+  PlainStrings(const SortOptions& options, bool unique) noexcept
+      : flip_(options.order == Order::kDescending ? ~std::uint64_t{0} : 0),
+        by_value_(options.stable),
+        unique_(unique) {}
+
+  std::uint64_t flip() const noexcept { return flip_; }
+  bool by_value() const noexcept { return by_value_; }
+  bool marks_unique() const noexcept { return unique_; }
+  static bool marks_same() noexcept { return false; }
+  static unsigned text_behind(unsigned) noexcept { return 0; }
+  static bool is_long(const IndexEntry&) noexcept { return false; }
+  static bool keeps_long(unsigned) noexcept { return false; }
+
+ protected:
+  int compare_from(std::size_t depth, std::string_view a, std::string_view b) const noexcept {
+    const int compared = a.substr(depth).compare(b.substr(depth));
+    return flip_ == 0 ? compared : (compared < 0) - (compared > 0);
+  }
+
+ private:
+  const std::uint64_t flip_;
+  const bool by_value_;
+  const bool unique_;
+};
+
+// Strings whose entries have their places.
+template <typename String>
+class PlacedStrings : public PlainStrings {
+ public:
+  PlacedStrings(const String* strings, const SortOptions& options, bool unique) noexcept
+      : PlainStrings(options, unique), strings_(strings) {}
+
+  std::string_view text(const IndexEntry& entry, unsigned, Scratch&) const noexcept {
+    return strings_[entry.value];
+  }
+  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+    __builtin_prefetch(reinterpret_cast<const char*>(
+        reinterpret_cast<std::uintptr_t>(strings_[entry.value].data()) + depth));
+  }
+  int compare(const IndexEntry& a, const IndexEntry& b, unsigned,
+              std::size_t depth) const noexcept {
+    return compare_from(depth, strings_[a.value], strings_[b.value]);
+  }
+
+ private:
+  const String* const strings_;
+};
+
+template <typename String>
+void index_and_sort(std::span<const String> strings, std::span<IndexEntry> index,
+                    const SortOptions& options, bool unique, ThreadTeam& team) {
+  const PlacedStrings placed(strings.data(), options, unique);
+  in_parts(strings.size(), team, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) {
+      index[i] = {chunk_at(strings[i], 0) ^ placed.flip(), i};
+    }
+  });
+  StringSort(placed, team).sort(index);
+}
+
+// Views whose entries have address and length: they take each other's place, and no memory. The
+// few that do not fit are kept apart.
+class PackedViews : public PlainStrings {
+ public:
+  PackedViews(const SortOptions& options, bool unique, const std::deque<std::string_view>& apart)
+      : PlainStrings(options, unique), apart_(apart) {}
+
+  std::string_view view(const IndexEntry& entry) const noexcept {
+    const std::uint64_t low = entry.value & kLow;
+    const std::size_t bytes = entry.value >> kLowBits;
+    if (bytes == kApart) [[unlikely]]
+      return apart_[low];
+    return {reinterpret_cast<const char*>(low), bytes};
+  }
+  std::string_view text(const IndexEntry& entry, unsigned, Scratch&) const noexcept {
+    return view(entry);
+  }
+  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+    __builtin_prefetch(reinterpret_cast<const char*>((entry.value & kLow) + depth));
+  }
+  int compare(const IndexEntry& a, const IndexEntry& b, unsigned,
+              std::size_t depth) const noexcept {
+    return compare_from(depth, view(a), view(b));
+  }
+
+  // The value of an entry of the view; 0 where it has to be kept apart.
+  static bool fits(std::string_view view) noexcept {
+    return view.size() < kApart && reinterpret_cast<std::uintptr_t>(view.data()) <= kLow;
+  }
+  static std::uint64_t pack(std::string_view view) noexcept {
+    return static_cast<std::uint64_t>(view.size()) << kLowBits |
+           reinterpret_cast<std::uintptr_t>(view.data());
+  }
+  static std::uint64_t pack_apart(std::size_t place) noexcept {
+    return std::uint64_t{kApart} << kLowBits | place;
+  }
+
+ private:
+  static constexpr int kLowBits = 48;
+  static constexpr std::uint64_t kLow = (std::uint64_t{1} << kLowBits) - 1;
+  static constexpr std::size_t kApart = 0xffff;
+
+  const std::deque<std::string_view>& apart_;
+};
+
+// Sorts views where they are.
+class ViewSort {
+ public:
+  ViewSort(std::span<std::string_view> views, const SortOptions& options, bool unique,
+           ThreadTeam& team)
+      : views_(views),
+        index_(reinterpret_cast<IndexEntry*>(views.data()), views.size()),
+        team_(team),
+        packed_(options, unique, apart_),
+        parts_(parts_of(views.size(), team)) {}
+
+  // Returns how many are in front. Throws std::bad_alloc with the views all there, in any order.
+  std::size_t sort() {
+    try {
+      team_.run(parts_.size(), [this](std::size_t i) { pack(parts_[i]); });
+      StringSort(packed_, team_).sort(index_);
+    } catch (...) {
+      unpack(false);
+      throw;
+    }
+    return unpack(packed_.marks_unique());
+  }
+
+ private:
+  static_assert(sizeof(IndexEntry) == sizeof(std::string_view) &&
+                alignof(IndexEntry) == alignof(std::string_view));
+
+  void pack(Part& part) {
+    constexpr std::size_t kAhead = 16;
+    for (std::size_t& i = part.done; i < part.end; ++i) {
+      if (i + kAhead < part.end) __builtin_prefetch(views_[i + kAhead].data());
+      const std::string_view view = views_[i];
+      std::uint64_t value = PackedViews::pack(view);
+      if (!PackedViews::fits(view)) [[unlikely]] {
+        const std::lock_guard lock(mutex_);
+        apart_.push_back(view);
+        value = PackedViews::pack_apart(apart_.size() - 1);
+      }
+      new (&index_[i]) IndexEntry{chunk_at(view, 0) ^ packed_.flip(), value};
+    }
+  }
+
+  // Makes the entries views again, all or those that are not marked.
+  std::size_t unpack(bool drops_same) noexcept {
+    team_.run(parts_.size(), [this, drops_same](std::size_t i) {
+      Part& part = parts_[i];
+      std::size_t kept = part.begin;
+      for (std::size_t at = part.begin; at < part.done; ++at) {
+        const IndexEntry entry = index_[at];
+        if (drops_same && entry.key == kSameKey) continue;
+        new (&views_[kept++]) std::string_view(packed_.view(entry));
+      }
+      part.done = kept;
+    });
+    if (!drops_same) return views_.size();
+    std::size_t kept = 0;
+    for (const Part& part : parts_) {
+      std::copy(views_.data() + part.begin, views_.data() + part.done, views_.data() + kept);
+      kept += part.done - part.begin;
+    }
+    return kept;
+  }
+
+  const std::span<std::string_view> views_;
+  const std::span<IndexEntry> index_;  // the same memory
+  ThreadTeam& team_;
+  std::mutex mutex_;
+  std::deque<std::string_view> apart_;
+  const PackedViews packed_;
+  std::vector<Part> parts_;
+};
+
+std::size_t sort_placed(std::span<std::string_view> views, const SortOptions& options, bool unique,
+                        ThreadTeam& team) {
+  const detail::Scratch<IndexEntry> memory(views.size());
+  const std::span index(memory.get(), views.size());
+  index_and_sort<std::string_view>(views, index, options, unique, team);
+  return arrange_views(views, index, unique, team);
+}
+
+}  // namespace
+
+unsigned threads_for_strings(std::size_t count, unsigned threads) {
+  constexpr std::size_t kMinShare = std::size_t{1} << 15;
+  if (threads == 1 || count < 2 * kMinShare) return 1;
+  return static_cast<unsigned>(
+      std::min<std::size_t>(ThreadTeam::resolve(threads), count / kMinShare));
+}
+
+std::size_t arrange_views(std::span<std::string_view> views, std::span<IndexEntry> index,
+                          bool drops_same, ThreadTeam& team) {
+  constexpr std::size_t kAhead = 24;
+  // A view takes the place of the entry that has told it.
+  auto* const arranged = reinterpret_cast<std::string_view*>(index.data());
+  std::vector<Part> parts = parts_of(index.size(), team);
+  team.run(parts.size(), [&](std::size_t i) {
+    Part& part = parts[i];
+    for (std::size_t at = part.begin; at < part.end; ++at) {
+      if (at + kAhead < part.end) __builtin_prefetch(&views[index[at + kAhead].value]);
+      const IndexEntry entry = index[at];
+      if (drops_same && entry.key == kSameKey) continue;
+      new (&arranged[part.done++]) std::string_view(views[entry.value]);
+    }
+  });
+  std::size_t kept = 0;
+  for (Part& part : parts) part.end = std::exchange(kept, kept + part.done - part.begin);
+  team.run(parts.size(), [&](std::size_t i) {
+    const Part& part = parts[i];
+    std::copy(arranged + part.begin, arranged + part.done, views.data() + part.end);
+  });
+  return kept;
+}
+
+namespace detail {
+
+std::size_t sort_strings(std::span<std::string_view> strings, const SortOptions& options,
+                         bool unique) {
+  ThreadTeam team(threads_for_strings(strings.size(), options.threads));
+  // Equal views are told apart by their places alone.
+  if (options.stable) return sort_placed(strings, options, unique, team);
+  return ViewSort(strings, options, unique, team).sort();
+}
+
+std::size_t sort_strings(std::span<std::string> strings, const SortOptions& options, bool unique) {
+  ThreadTeam team(threads_for_strings(strings.size(), options.threads));
+  const Scratch<IndexEntry> memory(strings.size());
+  const std::span index(memory.get(), strings.size());
+  Permutation permutation(strings.data(), index, team);
+  index_and_sort<std::string>(strings, index, options, unique, team);
+  if (!unique) {
+    permutation.run();
+    return strings.size();
+  }
+  // Those that are not the first of their kind come behind all others.
+  const auto same = std::stable_partition(
+      index.begin(), index.end(), [](const IndexEntry& entry) { return entry.key != kSameKey; });
+  const auto kept = static_cast<std::size_t>(same - index.begin());
+  permutation.run();
+  return kept;
+}
+
+}  // namespace detail
+
+}}  // namespace vortex::v0

@@ -1,0 +1,218 @@
+// Sorts of strings: views, objects of std::string, and arrays of bytes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+#include "vortex/array_calls.h"
+
+namespace vortex::test { namespace {
+
+using Random = std::mt19937_64;
+
+// What strings are made of.
+struct Texts {
+  const char* name;
+  std::size_t letters;  // beginning with NUL
+  std::size_t longest;
+  std::size_t prefix;  // bytes that all have in common
+  std::size_t count;
+};
+constexpr std::size_t kMany = 70000;  // for two threads
+constexpr Texts kTexts[] = {
+    {"None", 4, 3, 0, 0},          {"One", 4, 3, 0, 1},
+    {"Few", 3, 9, 0, 8},           {"SomeEqual", 2, 8, 0, 150},
+    {"Empty", 2, 0, 0, 1000},      {"Bytes", 256, 40, 0, 5000},
+    {"Nested", 2, 60, 0, 5000},    {"BehindAPrefix", 3, 12, 1000, 3000},
+    {"Long", 200, 30, 65525, 300}, {"Parallel", 26, 14, 0, kMany},
+    {"Frequent", 2, 9, 0, kMany},  {"ParallelPrefix", 4, 20, 30, kMany},
+};
+
+std::vector<std::string> made(const Texts& texts, Random& random) {
+  std::string prefix;
+  for (std::size_t i = 0; i < texts.prefix; ++i) prefix += static_cast<char>(random());
+  std::vector<std::string> strings(texts.count);
+  for (std::string& string : strings) {
+    string = prefix;
+    for (std::size_t left = random() % (texts.longest + 1); left > 0; --left) {
+      string += static_cast<char>(random() % texts.letters);
+    }
+  }
+  return strings;
+}
+
+// By unsigned bytes, as std::string compares.
+template <typename T>
+bool before(const T& a, const T& b, Order order) {
+  return order == Order::kAscending ? a < b : b < a;
+}
+
+class StringSort : public testing::TestWithParam<Texts> {
+ protected:
+  // Calls use(strings, options) for both orders, with one thread and several.
+  template <typename Use>
+  void in_all_ways(const Use& use) {
+    auto random = test_random();
+    for (const Order order : {Order::kAscending, Order::kDescending}) {
+      for (const unsigned threads : {1u, 2u, 7u}) {
+        // Many strings take long: one thread in one order, several in the other.
+        if (GetParam().count == kMany && (threads == 1) == (order == Order::kAscending)) continue;
+        SCOPED_TRACE(threads);
+        use(made(GetParam(), random), SortOptions{.order = order, .threads = threads});
+      }
+    }
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, StringSort, testing::ValuesIn(kTexts),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+std::vector<std::string> sorted(std::vector<std::string> strings, Order order) {
+  std::stable_sort(strings.begin(), strings.end(),
+                   [&](const auto& a, const auto& b) { return before(a, b, order); });
+  return strings;
+}
+
+TEST_P(StringSort, Objects) {
+  in_all_ways([](std::vector<std::string> strings, const SortOptions& options) {
+    const auto expected = sorted(strings, options.order);
+    sort(strings, options);
+    ASSERT_TRUE(strings == expected);
+  });
+}
+
+TEST_P(StringSort, Views) {
+  in_all_ways([](const std::vector<std::string>& strings, const SortOptions& options) {
+    std::vector<std::string_view> views(strings.begin(), strings.end());
+    const auto expected = sorted(strings, options.order);
+    sort(views, options);
+    ASSERT_TRUE(std::ranges::equal(views, expected));
+    // Each view is there once.
+    std::vector<const char*> places, all;
+    for (const std::string_view view : views) places.push_back(view.data());
+    for (const std::string& string : strings) all.push_back(string.data());
+    std::ranges::sort(places);
+    std::ranges::sort(all);
+    ASSERT_TRUE(places == all);
+  });
+}
+
+TEST_P(StringSort, EqualViewsKeepTheirOrder) {
+  in_all_ways([](const std::vector<std::string>& strings, SortOptions options) {
+    std::vector<std::string_view> views(strings.begin(), strings.end());
+    auto expected = views;
+    std::stable_sort(expected.begin(), expected.end(),
+                     [&](const auto& a, const auto& b) { return before(a, b, options.order); });
+    options.stable = true;
+    sort(std::span(views), options);
+    for (std::size_t i = 0; i < views.size(); ++i) {
+      ASSERT_EQ(views[i].data(), expected[i].data());
+      ASSERT_EQ(views[i].size(), expected[i].size());
+    }
+  });
+}
+
+TEST_P(StringSort, Unique) {
+  in_all_ways([](std::vector<std::string> strings, SortOptions options) {
+    auto expected = sorted(strings, options.order);
+    expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+    for (const bool stable : {false, true}) {
+      options.stable = stable;
+      std::vector<std::string_view> views(strings.begin(), strings.end());
+      views.resize(sort_unique(views, options));
+      ASSERT_TRUE(std::ranges::equal(views, expected));
+    }
+    strings.resize(sort_unique(strings, options));
+    ASSERT_TRUE(strings == expected);
+  });
+}
+
+// The first ten bytes of each string.
+TEST_P(StringSort, ArraysOfBytes) {
+  using Ten = std::array<unsigned char, 10>;
+  in_all_ways([](const std::vector<std::string>& strings, const SortOptions& options) {
+    std::vector<Ten> arrays(strings.size());
+    for (std::size_t i = 0; i < arrays.size(); ++i) {
+      const std::string_view end = std::string_view(strings[i]).substr(GetParam().prefix);
+      std::memcpy(arrays[i].data(), end.data(), std::min<std::size_t>(end.size(), 10));
+    }
+    auto expected = arrays;
+    std::sort(expected.begin(), expected.end(),
+              [&](const auto& a, const auto& b) { return before(a, b, options.order); });
+    sort(arrays, options);
+    ASSERT_TRUE(arrays == expected);
+    arrays.resize(sort_unique(arrays, options));
+    expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+    ASSERT_TRUE(arrays == expected);
+  });
+}
+
+// Many short cycles and one long one, sorted and reversed.
+TEST(StringSortOrders, ObjectsThatMoveLittle) {
+  constexpr std::size_t kCount = 70000;
+  const auto text_of = [](std::size_t i) {
+    const std::string digits = std::to_string(i);
+    // Every other one is too long to lie in its object.
+    return std::string(8 - digits.size(), '0') + digits + std::string(i % 2 * 20, 'x');
+  };
+  std::vector<std::string> expected(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) expected[i] = text_of(i);
+  const auto place_of = [](int kind, std::size_t i) {
+    if (kind == 0) return i;
+    if (kind == 1) return kCount - 1 - i;
+    return kind == 2 ? i ^ 1 : (i + 1) % kCount;
+  };
+  for (int kind = 0; kind < 4; ++kind) {
+    std::vector<std::string> strings(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) strings[i] = text_of(place_of(kind, i));
+    vortex::sort(strings, {.threads = 2});
+    ASSERT_TRUE(strings == expected) << kind;
+  }
+}
+
+struct Item {
+  std::array<char, 4> name;
+  std::uint32_t index;
+};
+
+// The first of those with equal keys remains, whatever kind of key it is.
+TEST(UniqueRecords, ByStringsAndByTuples) {
+  auto random = test_random();
+  std::vector<Item> items(20000);
+  for (std::uint32_t i = 0; i < items.size(); ++i) {
+    for (char& letter : items[i].name) letter = static_cast<char>('a' + random() % 5);
+    items[i].index = i;
+  }
+  auto expected = items;
+  std::stable_sort(expected.begin(), expected.end(),
+                   [](const Item& a, const Item& b) { return a.name < b.name; });
+  const auto same = [](const Item& a, const Item& b) { return a.name == b.name; };
+  expected.erase(std::unique(expected.begin(), expected.end(), same), expected.end());
+  const auto expect_first_of_each = [&](const auto& key) {
+    auto unique = items;
+    unique.resize(sort_unique(unique, key));
+    ASSERT_EQ(unique.size(), expected.size());
+    for (std::size_t i = 0; i < unique.size(); ++i) {
+      ASSERT_EQ(unique[i].index, expected[i].index);
+    }
+  };
+  expect_first_of_each([](const Item& item) { return item.name; });
+  expect_first_of_each([](const Item& item) { return std::string_view(item.name.data(), 4); });
+  expect_first_of_each([](const Item& item) {
+    return std::tuple(item.name[0], item.name[1], item.name[2], item.name[3]);
+  });
+  expect_first_of_each([](const Item& item) {
+    return std::array<std::int64_t, 4>{item.name[0], item.name[1], item.name[2], item.name[3]};
+  });
+}
+
+}  // namespace
+
+}  // namespace vortex::test
