@@ -137,13 +137,15 @@ VORTEX_EXPORT RadixSortReport radix_sort_words(VanishingArrayBase& array, std::s
 // With one thread the first level reads the array while its memory flows away into 2^b bucket
 // streams of the same pool; each bucket is then sorted and the result flows back into the array.
 // Keys of which a sample finds one to be a quarter are sorted by moving chunks within the array
-// (sort.h) instead, and so is an array whose pool has no blocks to spare. Several threads move
+// (sort.h) instead, and so are arrays of fewer than 64 blocks and those whose pool has no blocks to
+// spare; numbers of few values are counted, as sort() does. Several threads move
 // chunks, too: they begin and end within the call, where sort() of ordinary memory would take them
 // (from 2^20 records on, 2^21 of at most 8 bytes), and take the memory that it does. With buckets
 // every block that moves would interrupt all of them.
 //
 // Memory with buckets: n and epsilon, and epsilon is at most 2^b blocks: those that the pool gives
-// beyond the array's, the buffers, and the working memory of the deeper levels together. The first
+// beyond the array's, the buffers, and the working memory of the deeper levels together. By the
+// plan, that is at most a quarter of the array. The first
 // level makes some buckets fewer for that. A bucket is sorted straight to its place only while that
 // fits, otherwise where it is, and then copied. The bound does not hold where 2^b blocks are less
 // than four times the working memory (1 to 2 MiB for most records: then that comes on top); keys
@@ -158,7 +160,7 @@ VORTEX_EXPORT RadixSortReport radix_sort_words(VanishingArrayBase& array, std::s
 //
 // `first_split_bits`, for measurements: 1 to 8 for 2^b buckets on the first level, however few
 // records there are, which one thread fills. 0: within the array where several threads pay, else by
-// the plan, which sees to the address space, and no buckets for arrays that fit the caches.
+// the plan, which sees to the address space and to that quarter.
 template <typename T, typename KeyFunction>
 requires detail::NumberKeyOf<KeyFunction, T> RadixSortReport radix_sort(VanishingArray<T>& array,
                                                                         KeyFunction key,

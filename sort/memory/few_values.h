@@ -106,11 +106,13 @@ void sort_narrow_keys(Bits* keys, std::size_t count, KeyCode code) {
 template <typename Bits, typename Codec>
 class FewValues {
  public:
-  // False: the array needs another sort. Throws std::bad_alloc with nothing changed.
-  static bool sort(std::span<Bits> keys, const Codec& codec, unsigned threads) {
+  // Returns the bytes that it took, at most. 0: the array needs another sort. Throws std::bad_alloc
+  // with nothing changed.
+  static std::size_t sort(std::span<Bits> keys, const Codec& codec, unsigned threads) {
+    if (keys.size() < kMinKeys) return 0;
     const Isa isa = isa_in_use();
     const std::optional<ComparedValues<Bits>> compared = seem_few(keys, isa);
-    if (!compared && (keys.size() < kMinForTable || !seem_to_repeat(keys))) return false;
+    if (!compared && (keys.size() < kMinForTable || !seem_to_repeat(keys))) return 0;
     Shares shares(keys.size(), threads);
     std::vector<Counts> counted(shares.shares());
     std::atomic<bool> too_many = false;
@@ -118,17 +120,23 @@ class FewValues {
       if (too_many.load(std::memory_order_relaxed)) return;
       if (!count(keys.subspan(begin, end - begin), compared, counted[share])) too_many = true;
     });
-    if (too_many) return false;
+    if (too_many) return 0;
     const Counts counts = joined(counted, codec);
-    if (counts.size() == 1) return true;
+    // Vectors have up to twice the room that they need.
+    constexpr std::size_t kShareBytes =
+        sizeof(TableOfValues<Bits>) + 4 * TableOfValues<Bits>::kMax * sizeof(ValueCount<Bits>);
+    const std::size_t taken = shares.shares() * kShareBytes;
+    if (counts.size() == 1) return taken;
     shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
       write(counts, begin, keys.subspan(begin, end - begin), keys.size_bytes() >= kPastCaches);
     });
-    return true;
+    return taken;
   }
 
  private:
   using Counts = std::vector<ValueCount<Bits>>;
+  // Smaller arrays are sorted as fast as their values are found to be few.
+  static constexpr std::size_t kMinKeys = 512;
   // Below this, filling the table takes as long as sorting.
   static constexpr std::size_t kMinForTable = std::size_t{1} << 16;
   // Smaller arrays are sorted nearly as fast as they are compared with more values than this.

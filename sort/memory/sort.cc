@@ -28,18 +28,12 @@ VORTEX_SORT_IN_PLACE(Pair64, KeyOfPair, PairCodec);
 
 namespace {
 
-// Smaller arrays are sorted as fast as their values are found to be few.
-constexpr std::size_t kMinForFewValues = 512;
-
 template <typename Record, typename KeyOf, typename Codec>
 void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& rules,
                 const Codec& codec, unsigned threads) {
   auto* const records = static_cast<Record*>(array);
   if constexpr (kBareKeys<KeyOf>) {
-    if (count >= kMinForFewValues &&
-        FewValues<Record, Codec>::sort({records, count}, codec, threads)) {
-      return;
-    }
+    if (FewValues<Record, Codec>::sort({records, count}, codec, threads) != 0) return;
   }
   if (sorted_or_reversed(records, count, EncodedKey(rules.key_of, codec), threads)) return;
   if constexpr (kBareKeys<KeyOf>) {
@@ -84,6 +78,20 @@ void broken_bound(const char* line) noexcept {
   // Nothing is left to do when stderr is closed.
   if (write(STDERR_FILENO, line, std::strlen(line)) < 0) std::abort();
   std::abort();
+}
+
+std::size_t sort_few_words(void* array, std::size_t count, std::size_t record_bytes,
+                           const SortKey& key, unsigned threads) {
+  std::size_t taken = 0;
+  with_words(record_bytes, key,
+             [&]<typename Record, typename KeyOf, typename Codec>(const SortRules<Record, KeyOf>&,
+                                                                  const Codec& codec) {
+               if constexpr (kBareKeys<KeyOf>) {
+                 taken = FewValues<Record, Codec>::sort({static_cast<Record*>(array), count}, codec,
+                                                        threads);
+               }
+             });
+  return taken;
 }
 
 void sort_keys_64(std::uint64_t* keys, std::size_t count, unsigned threads) {

@@ -326,18 +326,57 @@ TEST(RadixSortTest, ChoosesByTheMemoryThereIs) {
     EXPECT_EQ(radix_sort(fixture.array).first_split_bits, 0);
     EXPECT_EQ(fixture.result(), expected);
   }
-  // Blocks of others do not count as epsilon.
+  // Blocks of others do not count as epsilon, whose blocks are a quarter of the array's at most.
   {
+    constexpr int kBits = 5;
     Fixture<std::uint64_t> fixture(kMany, kBlock, 100 + radix_sort_extra_blocks(7));
     VanishingArray<std::uint64_t> other(fixture.pool, 100 * kBlock / 8);
     other.load(std::vector<std::uint64_t>(100 * kBlock / 8, 1));
     fixture.array.load(values);
     const RadixSortReport report = radix_sort(fixture.array);
-    EXPECT_EQ(report.first_split_bits, 7);
-    EXPECT_LE(report.epsilon_bytes, kBlock << 7);
-    EXPECT_LE(report.peak_blocks, fixture.array_blocks + (std::size_t{1} << 7));
+    EXPECT_EQ(report.first_split_bits, kBits);
+    // They are not four times the working memory, which comes on top.
+    EXPECT_LE(report.epsilon_bytes, (kBlock << kBits) + (std::size_t{2} << 20));
+    EXPECT_LE(report.peak_blocks, fixture.array_blocks + fixture.array_blocks / 4);
     EXPECT_EQ(fixture.result(), expected);
     EXPECT_EQ(other.held_blocks(), 100u);
+  }
+}
+
+// Whatever the blocks are, beside what the deeper levels work with.
+TEST(RadixSortTest, BucketsTakeAShareOfTheArray) {
+  const auto values = even_keys(kMany);
+  const auto expected = test::sorted(values);
+  for (const int lg_block : {14, 15, 16, 17, 18, 20}) {
+    SCOPED_TRACE(lg_block);
+    const std::size_t block = std::size_t{1} << lg_block;
+    Fixture<std::uint64_t> fixture(kMany, block, radix_sort_extra_blocks(8));
+    fixture.array.load(values);
+    const RadixSortReport report = radix_sort(fixture.array, {.threads = 1});
+    EXPECT_EQ(fixture.result(), expected);
+    EXPECT_EQ(report.first_split_bits != 0, fixture.array_blocks >= 64);
+    EXPECT_LE(report.peak_blocks, fixture.array_blocks + fixture.array_blocks / 4);
+  }
+}
+
+// Numbers of few values are counted: no block moves, and the table is all that it takes.
+TEST(RadixSortTest, FewValuesAreCountedByAnyNumberOfThreads) {
+  auto random = test::test_random();
+  for (const std::uint64_t few : {1, 2, 16, 64, 1000}) {
+    std::vector<std::uint64_t> values(2 * kMany);
+    for (std::uint64_t& value : values) value = (random() % few) << 40;
+    const auto expected = test::sorted(values, Order::kDescending);
+    for (const unsigned threads : {1u, 2u}) {
+      SCOPED_TRACE(std::to_string(few) + " values, " + std::to_string(threads) + " threads");
+      Fixture<std::uint64_t> fixture(values.size(), std::size_t{64} << 10,
+                                     radix_sort_extra_blocks(7));
+      fixture.array.load(values);
+      const RadixSortReport report =
+          radix_sort(fixture.array, {.order = Order::kDescending, .threads = threads});
+      EXPECT_EQ(fixture.result(), expected);
+      EXPECT_EQ(report.peak_blocks, fixture.array_blocks);
+      EXPECT_LE(report.epsilon_bytes, threads * (std::size_t{256} << 10));
+    }
   }
 }
 
