@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -284,6 +285,24 @@ int vtx_sort_records(void* records, size_t count, const vtx_record_format* forma
         [&](vortex::Pair64* places) {
           if (!by.leading_bits_decide()) vortex::capi::sort_ties({places, count}, bytes, by);
         });
+  });
+}
+
+int vtx_sort_unique_records(void* records, size_t count, const vtx_record_format* format,
+                            size_t* kept, const vtx_sort_options* options) {
+  const int refused = answer(thread_error(), [&] { expect_place(kept); });
+  const int error = refused != 0 ? refused : vtx_sort_records(records, count, format, options);
+  if (error != 0) return error;
+  return answer(thread_error(), [&] {
+    const vortex::RecordFormat by = record_format_of(format);
+    const std::size_t bytes = by.record_bytes();
+    const auto at = [&](std::size_t i) { return static_cast<std::byte*>(records) + i * bytes; };
+    *kept = std::min<std::size_t>(count, 1);
+    for (std::size_t i = 1; i < count; ++i) {
+      if (by.compare(at(*kept - 1), at(i)) == 0) continue;
+      if (*kept != i) std::memcpy(at(*kept), at(i), bytes);
+      ++*kept;
+    }
   });
 }
 

@@ -681,8 +681,12 @@ static void numbers_of_sorts(void) {
       }
     }
     char record[8] = {0};
+    size_t kept = 0;
     CHECK(vtx_sort_records(NULL, n, &format, NULL) == (n == 0 ? 0 : -EINVAL));
     CHECK(vtx_sort_records(record, n, &format, NULL) == (n <= 1 ? 0 : -EINVAL));
+    CHECK(vtx_sort_unique_records(record, n, &format, &kept, NULL) == (n <= 1 ? 0 : -EINVAL));
+    CHECK(n > 1 || kept == n);
+    CHECK(vtx_sort_unique_records(record, 1, &format, NULL, NULL) == -EINVAL);
     const vtx_record_format no_keys = {.record_bytes = 8, .key_count = n};
     CHECK(vtx_sort_records(record, 1, &no_keys, NULL) == (n == 0 ? 0 : -EINVAL));
     const vtx_record_format many_keys = {.record_bytes = 8, .keys = &key, .key_count = n};

@@ -85,6 +85,15 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
   CHECK(vtx_sort_records(sorted, count, format, options) == 0);
   merge_sort(expected, spare, count);
   CHECK(memcmp(sorted, expected, count * record_bytes) == 0);
+  size_t kept = 0, wanted = 0;
+  CHECK(vtx_sort_unique_records(sorted, count, format, &kept, options) == 0);
+  for (size_t i = 0; i < count; ++i) {
+    const unsigned char* const record = expected + i * record_bytes;
+    if (i != 0 && order(record - record_bytes, record) == 0) continue;
+    CHECK(wanted < kept && memcmp(sorted + wanted * record_bytes, record, record_bytes) == 0);
+    ++wanted;
+  }
+  CHECK(wanted == kept);
   free(sorted);
   free(expected);
   free(spare);

@@ -100,6 +100,11 @@ typedef struct vtx_record_format {
 // keys round. -EINVAL for a wrong format, with the key and the limit; -ENOMEM with nothing moved.
 VORTEX_EXPORT int vtx_sort_records(void* records, size_t count, const vtx_record_format* format,
                                    const vtx_sort_options* options);
+// The same, and keeps the first of those with equal keys: `*kept` are left, and what is behind them
+// is unspecified.
+VORTEX_EXPORT int vtx_sort_unique_records(void* records, size_t count,
+                                          const vtx_record_format* format, size_t* kept,
+                                          const vtx_sort_options* options);
 
 // ---- Arrays of numbers whose type is told ------------------------------------------------------
 
