@@ -470,17 +470,21 @@ class LineMergeParts : public LineFiles {
     options.resources.threads = 2;
   }
   // Some eight megabytes, and so a dozen runs.
-  Lines many_lines(LineKind kind, std::size_t longest, std::mt19937_64& random) {
-    return make_lines(kind, 8000000 / (longest / 2 + 12), longest, random);
+  Lines many_lines(LineKind kind, std::size_t longest, std::mt19937_64& random,
+                   std::size_t bytes = 8000000) {
+    return make_lines(kind, bytes / (longest / 2 + 12), longest, random);
   }
 };
 
 TEST_F(LineMergeParts, GiveWhatOneMergeGives) {
   auto random = test_random();
   std::size_t in_parts = 0;
+  // Sanitizers see half of the memory and of the lines.
+  const std::size_t bytes = kShadowMemory ? 4000000 : 8000000;
+  if (kShadowMemory) options.resources.memory_bytes = 2 * kMiB;
   for (int round = 0; round < 36; ++round) {
     const std::size_t longest = one_of(random, {20, 100, 500, kBlock, 3 * kBlock});
-    Lines lines = many_lines(kind_of(round), longest, random);
+    Lines lines = many_lines(kind_of(round), longest, random, bytes);
     options.order = random_order(random);
     options.order.unique = false;
     options.resources.threads = static_cast<unsigned>(one_of(random, {2, 3, 7}));

@@ -151,8 +151,12 @@ TEST(ExternalSortPacked, OfRecordsOfAnySize) {
   const bool can_pack = BlockPacker::available();
   std::uint64_t moved = 0;
   std::uint64_t stored = 0;
+  auto turn = static_cast<unsigned>(random() % 2);
   for (const std::size_t record_bytes : {1, 4, 8, 12, 16, 100, 256, 1000}) {
+    ++turn;
     for (const Shape shape : kShapes) {
+      // A sanitizer sees half of the shapes of each size, and the others of the next.
+      if (kShadowMemory && (static_cast<unsigned>(shape) + turn) % 2 == 0) continue;
       if (record_bytes == 1 && shape > Shape::kFewValues)
         break;  // many records, few of them differ
       SCOPED_TRACE(::testing::Message()
