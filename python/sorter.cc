@@ -1,4 +1,6 @@
 // A sorter that arrays are pushed to, and merges of parts of files.
+#include <vortex/block_pool.h>
+#include <vortex/disk.h>
 #include <vortex/error.h>
 #include <vortex/file_reader.h>
 #include <vortex/file_writer.h>
@@ -11,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,10 +38,9 @@ constexpr std::size_t kCopyBytes = std::size_t{256} << 10;
 class NewFile final : public vortex::RecordOutput {
  public:
   // `record_bytes` in all, without the header.
-  NewFile(const std::string& path, std::string_view header, std::uint64_t record_bytes)
-      : at_(header.size()),
-        all_(at_ + record_bytes),
-        file_(path, {.block_bytes = kCopyBytes, .sync = true, .expected_bytes = all_}) {
+  NewFile(const std::string& path, std::string_view header, std::uint64_t record_bytes,
+          vortex::FileWriterOptions options = {.block_bytes = kCopyBytes})
+      : at_(header.size()), all_(at_ + record_bytes), file_(path, synced(options, all_)) {
     std::memcpy(file_.data(), header.data(), header.size());
   }
 
@@ -50,6 +52,12 @@ class NewFile final : public vortex::RecordOutput {
   void finish() { file_.finish(all_); }
 
  private:
+  static vortex::FileWriterOptions synced(vortex::FileWriterOptions options, std::uint64_t bytes) {
+    options.sync = true;
+    options.expected_bytes = bytes;
+    return options;
+  }
+
   std::uint64_t at_;
   std::uint64_t all_;
   vortex::FileWriter<std::byte> file_;
@@ -58,42 +66,68 @@ class NewFile final : public vortex::RecordOutput {
 // A file, where its records begin, and how many it has.
 using PartOfFile = std::tuple<std::string, std::uint64_t, std::uint64_t>;
 
-// Merges sorted records, all or the `first` ones, into a file with a header; returns how many.
-std::uint64_t merge_parts(const std::vector<PartOfFile>& parts, const std::string& output,
-                          const nb::bytes& header, std::size_t record,
-                          const std::vector<KeyTuple>& keys, std::uint64_t first,
-                          std::uint64_t memory, nb::object progress) {
+// How the inputs and the output of a merge share memory: in blocks of the largest size with which
+// there are enough.
+struct MergeMemory {
+  vortex::FileReaderOptions in{.read_ahead = 2};
+  vortex::FileWriterOptions out{.write_behind = 2};
+  std::size_t blocks = 0;
+  std::size_t block_bytes = std::size_t{1} << 20;
+
+  // False: there is too little.
+  bool divide(std::uint64_t memory, std::size_t inputs, std::size_t record) {
+    constexpr std::size_t kLeastBlock = std::size_t{16} << 10;
+    for (; block_bytes >= kLeastBlock; block_bytes /= 2) {
+      in.comeback_blocks = out.comeback_blocks = 2 * record / block_bytes + 1;
+      in.request_bytes = out.request_bytes = block_bytes;
+      blocks = inputs * vortex::FileReaderBase::blocks_needed(in, block_bytes) +
+               vortex::FileWriterBase::blocks_needed(out, block_bytes);
+      if (blocks <= memory / block_bytes) return true;
+    }
+    return false;
+  }
+};
+
+// Merges sorted records, `count` of those that there are, into a file with a header. Returns false,
+// with nothing done, where memory has no room for as many inputs.
+bool merge_parts(const std::vector<PartOfFile>& parts, const std::string& output,
+                 const nb::bytes& header, std::size_t record, const std::vector<KeyTuple>& keys,
+                 std::uint64_t count, std::uint64_t memory, nb::object progress) {
+  MergeMemory room;
+  if (!room.divide(memory, parts.size(), record)) return false;
   Watch watch(std::move(progress));
   const std::string_view head(header.c_str(), header.size());
-  std::uint64_t count = 0;
   watch.run([&] {
     const auto order = vortex::order_of_format(format_of(record, keys));
+    vortex::BlockPool pool({.pool_bytes = room.blocks * room.block_bytes,
+                            .block_bytes = room.block_bytes,
+                            .name = "merge"});
+    const auto disk = vortex::open_disk();
+    room.in.pool = room.out.pool = &pool;
+    room.in.disk = room.out.disk = disk.get();
     std::vector<vortex::FileReader<std::byte>> files;
     std::vector<vortex::MergeInput> inputs;
     for (const auto& [path, offset, records] : parts) {
-      files.emplace_back(
-          path, vortex::FileReaderOptions{.memory_bytes =
-                                              memory / std::max<std::size_t>(parts.size(), 1)});
-      if (records > (files.back().size() - std::min(files.back().size(), offset)) / record) {
+      files.emplace_back(path, room.in);
+      const std::uint64_t bytes = files.back().size();
+      if (records > (bytes - std::min(bytes, offset)) / record) {
         vortex::throw_error(ENODATA, path + " ends before its header says");
       }
       inputs.push_back({files.back().data() + offset, records});
-      count += records;
     }
-    if (first != 0) count = std::min(count, first);
-    NewFile file(output, head, count * record);
+    NewFile file(output, head, count * record, room.out);
     const auto merge = order->checked_merge(inputs);
     vortex::guarded([&] { merge->start(); }).throw_if_failed();
+    const std::uint64_t at_once = std::max(room.block_bytes / record, std::size_t{1});
     for (std::uint64_t done = 0; done < count;) {
-      const std::uint64_t some =
-          std::min(count - done, std::max(kCopyBytes / record, std::size_t{1}));
+      const std::uint64_t some = std::min(count - done, at_once);
       vortex::guarded([&] { merge->merge(some, file); }).throw_if_failed();
       done += some;
       watch.function()({vortex::SortPhase::kWriting, done * record, count * record});
     }
     file.finish();
   });
-  return count;
+  return true;
 }
 
 // A descriptor of a file that is read from a place on.

@@ -573,14 +573,19 @@ BESIDE = """
 what = sys.argv[1]
 if what == "partition":
     vortex.partition(sys.argv[2], [f"{sys.argv[2]}.{at}" for at in range(3)], [1 << 58, 1 << 59], dtype="i8", memory=32 << 20)
+elif what == "merge":
+    assert vortex.merge([f"{sys.argv[2]}.{at}" for at in range(32)], sys.argv[2], memory=32 << 20).runs == 0
 else:
     assert vortex.check(sys.argv[2], dtype="i8", memory=32 << 20) is None
 """
 
 
-@pytest.mark.parametrize("what", ["partition", "check"])
+@pytest.mark.parametrize("what", ["partition", "check", "merge"])
 def test_memory_limit_holds_beside_sorts(rng, tmp_path, what, peak_of):
     a = rng.integers(0, 1 << 60, 8 * MIB)
     (a if what == "partition" else np.sort(a)).tofile(tmp_path / "in")
+    for at, part in enumerate(np.array_split(a, 32) if what == "merge" else []):
+        with open(tmp_path / f"in.{at}", "wb") as file:
+            np.save(file, np.sort(part))
     kib, _ = peak_of(BESIDE, what, tmp_path / "in")
     assert kib <= 33 * 1024

@@ -101,6 +101,18 @@ def check_record_file(
     /,
 ) -> int: ...
 
+def merge_parts(
+    parts: Sequence[tuple[str, int, int]],
+    output: str,
+    header: bytes,
+    record: int,
+    keys: Sequence[_Key],
+    count: int,
+    memory: int,
+    progress: _Progress,
+    /,
+) -> bool: ...
+
 class Mapping:
     def __init__(self, path: str, memory: int, writable: bool, name: str, /) -> None: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...

@@ -169,9 +169,8 @@ def _shown(progress: Progress | bool | None, unit: str = "B") -> Iterator[Progre
         yield show
 
 
-# Files that are merged at a time, and the least memory for each of them; more are sorted instead.
+# Files that are merged at a time, each with descriptors; more are sorted instead.
 _MOST_MERGED = 128
-_LEAST_MERGED_BYTES = 512 << 10
 
 
 def _sort_npy(sources: list[str], target: str, form: _Records, merge: bool, resources: Any) -> SortReport:
@@ -181,11 +180,11 @@ def _sort_npy(sources: list[str], target: str, form: _Records, merge: bool, reso
     count = sum(one.count for one in form.npy)
     wanted = min(count, first) if first else count
     header = new_header(form.npy[0].dtype, (wanted,)) if target.endswith(".npy") else b""
-    room = _less(memory or _core.default_memory())
-    if merge and len(sources) <= min(_MOST_MERGED, room // _LEAST_MERGED_BYTES):
+    if merge and len(sources) <= _MOST_MERGED:
         parts = [(source, one.offset, one.count) for source, one in zip(sources, form.npy)]
-        _core.merge_parts(parts, target, header, form.size, form.keys, first, room, progress)
-        return SortReport(count, wanted, 0, 1)
+        room = _less(memory or _core.default_memory())
+        if _core.merge_parts(parts, target, header, form.size, form.keys, wanted, room, progress):
+            return SortReport(count, wanted, 0, 1)
     sorter = _core.Sorter(form.size, form.keys, first, _less(memory), folders, threads, progress)
     for source, one in zip(sources, form.npy):
         sorter.push_file(source, one.offset, one.count)
