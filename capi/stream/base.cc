@@ -2,12 +2,17 @@
 // and disks.
 
 #include <cerrno>
+#include <cstdint>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include "capi/stream/handle.h"
 #include "capi/stream/pool.h"
 #include "capi/stream/stream_fields.h"
+#include "capi/stream/stream_handle.h"
 #include "vortex/c.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -21,6 +26,24 @@ namespace vortex { inline namespace v0 { namespace capi {
 ErrorText& thread_error() noexcept {
   static thread_local ErrorText text;
   return text;
+}
+
+Stream::FailureCall failure_call(vtx_failure_function tell, void* context) {
+  if (tell == nullptr) return {};
+  struct Told {
+    vtx_failure_function function;
+    void* context;
+  };
+  static std::mutex mutex;
+  static auto& all = *new std::map<std::pair<std::uintptr_t, void*>, Told>;
+  const std::lock_guard lock(mutex);
+  const auto key = std::pair(reinterpret_cast<std::uintptr_t>(tell), context);
+  Told& told = all.try_emplace(key, Told{tell, context}).first->second;
+  return {[](void* to, const Failure& failure) noexcept {
+            const Told& function = *static_cast<Told*>(to);
+            function.function(function.context, -failure.error, failure.line().c_str());
+          },
+          &told};
 }
 
 std::unique_ptr<Disk> open_disk_of(const vtx_disk_options* options) {

@@ -181,6 +181,7 @@ int vtx_array_will_need(vtx_array* array, uint64_t offset, uint64_t bytes) {
 const void* vtx_array_home(vtx_array* array, const void* at) { return array->file.home_of(at); }
 
 DEFINE_STREAM_CALLS(array)
+DEFINE_FILLER_CALLS(array)
 
 // ---- Files on several disks.
 

@@ -50,6 +50,7 @@ int vtx_input_will_need(vtx_input* input, uint64_t offset, uint64_t bytes) {
 const void* vtx_input_home(vtx_input* input, const void* at) { return input->home_of(at); }
 
 DEFINE_STREAM_CALLS(input)
+DEFINE_FILLER_CALLS(input)
 
 void* vtx_output_data(vtx_output* output) { return output->stream().bytes(); }
 
@@ -66,6 +67,7 @@ const void* vtx_output_home(vtx_output* output, const void* at) {
 }
 
 DEFINE_STREAM_CALLS(output)
+DEFINE_FILLER_CALLS(output)
 
 // ---- The two ends of a pipeline.
 

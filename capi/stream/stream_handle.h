@@ -12,6 +12,10 @@
 
 namespace vortex { inline namespace v0 { namespace capi {
 
+// What tells a function of a C program. It is kept for good, since a thread may be told of a stream
+// that is gone.
+Stream::FailureCall failure_call(vtx_failure_function tell, void* context);
+
 class StreamHandle : public Handle {
  public:
   virtual Stream& stream() noexcept = 0;
@@ -22,6 +26,12 @@ class StreamHandle : public Handle {
   void cancel(int error, const char* cause) noexcept {
     stream().cancel(error > 0 ? error : errno_from(error, ECANCELED),
                     cause != nullptr ? cause : "it was cancelled");
+  }
+  int fill_on_failure(vtx_failure_function tell, void* context) noexcept {
+    return answer(*this, [&] { stream().fill_on_failure(failure_call(tell, context)); });
+  }
+  int clear_filler() noexcept {
+    return answer(*this, [&] { stream().clear_filler(); });
   }
   int statistics(vtx_stream_counts* counts) noexcept {
     return answer(*this, [&] {
@@ -62,3 +72,10 @@ class StreamHandle : public Handle {
     return handle->statistics(counts);                                         \
   }                                                                            \
   void vtx_##name##_close(vtx_##name* handle) { delete handle; }
+
+// Those of handles whose touches may find zeros.
+#define DEFINE_FILLER_CALLS(name)                                                                  \
+  int vtx_##name##_fill_on_failure(vtx_##name* handle, vtx_failure_function tell, void* context) { \
+    return handle->fill_on_failure(tell, context);                                                 \
+  }                                                                                                \
+  int vtx_##name##_clear_filler(vtx_##name* handle) { return handle->clear_filler(); }

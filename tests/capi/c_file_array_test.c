@@ -25,6 +25,12 @@ static void change_at_random(uint64_t* data, uint64_t count) {
   }
 }
 
+static void count(void* context, int error, const char* line) {
+  CHECK(error == -EBADF);
+  CHECK_TEXT(line, "closed");
+  ++*(int*)context;
+}
+
 static void touch_beyond(void* context) {
   volatile uint64_t* const data = vtx_array_data(context);
   data[kNumbers * 4] = 1;
@@ -90,6 +96,19 @@ int main(void) {
   CHECK(vtx_array_failure(array) == -ERANGE);
   CHECK(strcmp(vtx_strerror(array), vtx_strerror(NULL)) == 0);
   CHECK(vtx_array_flush(array, 0, kNumbers * 8, 0) == 0);
+  vtx_array_close(array);
+  expect_file("numbers", kNumbers);
+
+  // Touches that go on with zeros.
+  int told = 0;
+  CHECK(vtx_array_open("numbers", &options, &array) == 0);
+  CHECK(vtx_array_fill_on_failure(array, count, &told) == 0);
+  vtx_array_cancel(array, EBADF, "it was closed");
+  volatile uint64_t* const closed = vtx_array_data(array);
+  closed[kNumbers / 2] = 1;
+  CHECK(closed[kNumbers / 2 + 1] == 0 && told == 1);
+  CHECK(vtx_array_clear_filler(array) == 0);
+  CHECK(closed[kNumbers / 2] == 0 && told == 2);
   vtx_array_close(array);
   expect_file("numbers", kNumbers);
   CHECK(unlink("numbers") == 0);

@@ -198,6 +198,56 @@ static void cancel(void) {
   vtx_input_close(all.in);
 }
 
+// Where nothing leaves by a jump, touches find zeros and are told.
+typedef struct {
+  int calls;
+  int error;
+  char line[256];
+} Told;
+
+static void tell(void* context, int error, const char* line) {
+  Told* const told = context;
+  ++told->calls;
+  told->error = error;
+  strncpy(told->line, line, sizeof told->line - 1);
+}
+
+static void zeros_are_read(void) {
+  Script script = {3, NULL};
+  vtx_input* const in = stream_of(&script, "cut");
+  Told told = {0};
+  CHECK(vtx_input_fill_on_failure(in, tell, &told) == 0);
+  const volatile char* const data = vtx_input_data(in);
+  for (unsigned i = 0; i < kBlocks; ++i) CHECK(data[(size_t)i * kBlock] == (i < 3 ? (char)i : 0));
+  CHECK(told.calls == kBlocks - 3 && told.error == -EDOM);
+  CHECK_TEXT(told.line, "stream 'cut'");
+  CHECK_TEXT(told.line, "it returned -33");
+  CHECK(data[5 * kBlock] == 0 && told.calls == kBlocks - 3);
+  CHECK(vtx_input_clear_filler(in) == 0);
+  CHECK(data[5 * kBlock] == 0 && told.calls == kBlocks - 2);
+  CHECK(vtx_input_fill_on_failure(in, NULL, &told) == 0);
+  vtx_input_close(in);
+}
+
+static int drain(void* context, const void* block, size_t bytes, uint64_t offset) {
+  (void)block, (void)bytes, (void)context;
+  return offset < 2 * kBlock ? 0 : -ENOSPC;
+}
+
+static void what_is_stored_there_is_lost(void) {
+  const vtx_stream_options options = {.name = "full", .block_bytes = kBlock};
+  vtx_output* out = NULL;
+  CHECK(vtx_output_to_callback(drain, NULL, &options, &out) == 0);
+  Told told = {0};
+  CHECK(vtx_output_fill_on_failure(out, tell, &told) == 0);
+  volatile char* const data = vtx_output_data(out);
+  for (unsigned i = 0; i < 3 * kBlocks; ++i) data[(size_t)i * kBlock] = 1;
+  CHECK(told.calls > 0 && told.error == -ENOSPC);
+  CHECK(vtx_output_clear_filler(out) == 0);
+  CHECK(vtx_output_finish(out, 3 * kBlocks * kBlock) == -ENOSPC);
+  vtx_output_close(out);
+}
+
 // Of the process: counted, given back, and received again.
 static void the_handler_of_the_process(void) {
   vtx_fault_counts before, after;
@@ -227,6 +277,8 @@ int main(void) {
   a_sorter_returns_the_error(kBlock / 8);
   how_far_it_can_be_read();
   cancel();
+  zeros_are_read();
+  what_is_stored_there_is_lost();
   the_handler_of_the_process();
   return 0;
 }

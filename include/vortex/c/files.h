@@ -62,6 +62,10 @@ VORTEX_EXPORT int vtx_array_will_need(vtx_array* array, uint64_t offset, uint64_
 VORTEX_EXPORT int vtx_array_statistics(vtx_array* array, vtx_stream_counts* counts);
 VORTEX_EXPORT int vtx_array_failure(vtx_array* array);
 VORTEX_EXPORT void vtx_array_cancel(vtx_array* array, int error, const char* cause);
+// As vtx_input_fill_on_failure(); vtx_array_resize() takes the zeros away, too.
+VORTEX_EXPORT int vtx_array_fill_on_failure(vtx_array* array, vtx_failure_function tell,
+                                            void* context);
+VORTEX_EXPORT int vtx_array_clear_filler(vtx_array* array);
 // Writes what was changed, and does not sync. What cannot be written is lost, with a line on
 // stderr: vtx_array_flush() tells of it in time.
 VORTEX_EXPORT void vtx_array_close(vtx_array* array);
