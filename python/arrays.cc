@@ -130,26 +130,17 @@ void sort_rows(nb::handle array, int kind, std::size_t row, bool descending, uns
   });
 }
 
-// A number whose unsigned order is numpy's: -0.0 equals 0.0, and what is missing comes last in
-// either direction.
-template <typename T>
-std::uint64_t key_of(T value, bool descending) noexcept {
-  constexpr std::uint64_t kTop = std::uint64_t{1} << 63;
-  if (is_missing(value)) return ~std::uint64_t{0};
-  std::uint64_t bits = 0;
-  if constexpr (std::floating_point<T>) {
-    const double number = static_cast<double>(value) + 0.0;
-    std::memcpy(&bits, &number, sizeof(bits));
-    bits = (bits & kTop) != 0 ? ~bits : bits | kTop;
-  } else if constexpr (std::same_as<T, Time>) {
-    bits = (static_cast<std::uint64_t>(value.value) ^ kTop) - 1;
-    if (descending) return ~std::uint64_t{0} - 1 - bits;
-  } else if constexpr (std::signed_integral<T>) {
-    bits = static_cast<std::uint64_t>(std::int64_t{value}) ^ kTop;
-  } else {
-    bits = value;
-  }
-  return descending ? ~bits : bits;
+// A number whose order is numpy's: -0.0 equals 0.0, and what is missing comes last in either
+// direction, as a NaN without a sign does in the order of bits.
+template <std::floating_point T>
+double key_of(T value, bool descending) noexcept {
+  const double number = (descending ? -static_cast<double>(value) : double{value}) + 0.0;
+  return is_missing(value) ? std::numeric_limits<double>::quiet_NaN() : number;
+}
+std::uint64_t key_of(Time time, bool descending) noexcept {
+  if (is_missing(time)) return ~std::uint64_t{0};
+  const std::uint64_t bits = (static_cast<std::uint64_t>(time.value) ^ std::uint64_t{1} << 63) - 1;
+  return descending ? ~std::uint64_t{0} - 1 - bits : bits;
 }
 
 void argsort_rows(nb::handle array, int kind, std::size_t row, nb::handle places, bool descending,

@@ -1,6 +1,7 @@
 #include "sort/arrays/key_order.h"
 
 #include "sort/memory/index_sort.h"
+#include "vortex/detail/radix/split.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/sort.h"
 
@@ -30,6 +31,24 @@ KeyRange<std::uint64_t> KeySample::likely_range() const noexcept {
   const std::uint64_t least = keys_[0], greatest = keys_[size_ - 1];
   const std::uint64_t beyond = (greatest - least) / 4;
   return {least - std::min(least, beyond), saturating_sum(greatest, beyond)};
+}
+
+bool KeySample::are_doubles() const noexcept {
+  constexpr unsigned kSlices = 32;
+  const KeyRange<std::uint64_t> range{keys_[0], keys_[size_ - 1]};
+  if (!LinearDigit<std::uint64_t>::suits(range)) return false;
+  const auto by_values = LinearDigit<std::uint64_t>::of(range, kSlices);
+  return by_values.factor > 0 &&
+         2 * fullest_bucket(keys_.data(), size_, by_values) <
+             fullest_bucket(keys_.data(), size_, ScaledDigit<std::uint64_t>::of(range, kSlices));
+}
+
+KeyWords KeySample::words_of_doubles() const noexcept {
+  const KeyWords words = KeyWords::of_doubles(count_, false);
+  const bool are_short =
+      std::all_of(keys_.begin(), keys_.begin() + static_cast<std::ptrdiff_t>(size_),
+                  [&](std::uint64_t key) { return KeyWords::is_short(key, words.dropped()); });
+  return are_short ? KeyWords::of_doubles(count_, true) : words;
 }
 
 bool KeySample::has_few_ties(const KeyWords& form) const noexcept {

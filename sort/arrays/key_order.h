@@ -27,10 +27,25 @@ class KeyWords {
         place_bits_(static_cast<int>(std::bit_width(count - 1))),
         dropped_(std::max(0, place_bits_ + static_cast<int>(std::bit_width(width_)) - 64)) {}
 
+  // Words of encoded doubles that are such themselves, so that they can be sorted by their values:
+  // the place takes the place of the lowest bits. `short_keys`: these are those of a number that
+  // has fewer digits, such as a float, and tell nothing.
+  static KeyWords of_doubles(std::size_t count, bool short_keys) noexcept {
+    KeyWords words({0, ~std::uint64_t{0}}, count);
+    if (short_keys) words.untold_ = (std::uint64_t{1} << words.dropped_) - 1;
+    return words;
+  }
+  // Whether the lowest `bits` of an encoded double are those of a number with fewer digits.
+  static bool is_short(std::uint64_t key, int bits) noexcept {
+    return (as_encoded(key) & ((std::uint64_t{1} << bits) - 1)) == 0;
+  }
+
   // Whether words can hold the key, which is one of those that they were made for.
-  bool holds(std::uint64_t key) const noexcept { return key - least_ <= width_; }
-  // Whether words hold whole keys.
-  bool exact() const noexcept { return dropped_ == 0; }
+  bool holds(std::uint64_t key) const noexcept {
+    return (key - least_ <= width_) & ((as_encoded(key) & untold_) == 0);
+  }
+  // Whether words tell whole keys.
+  bool exact() const noexcept { return dropped_ == 0 || untold_ != 0; }
   // The lowest bits of a key that words do not hold.
   int dropped() const noexcept { return dropped_; }
 
@@ -41,7 +56,10 @@ class KeyWords {
     return word & ((std::uint64_t{1} << place_bits_) - 1);
   }
   // The key, where words are exact.
-  std::uint64_t key(std::uint64_t word) const noexcept { return (word >> place_bits_) + least_; }
+  std::uint64_t key(std::uint64_t word) const noexcept {
+    const std::uint64_t key = (word >> place_bits_ << dropped_) + least_;
+    return key | (((key >> 63) - 1) & untold_);
+  }
   bool same_part(std::uint64_t left, std::uint64_t right) const noexcept {
     return (left ^ right) >> place_bits_ == 0;
   }
@@ -58,10 +76,14 @@ class KeyWords {
   }
 
  private:
+  // Zeros behind the last digit of a number, which negative ones have as ones.
+  static std::uint64_t as_encoded(std::uint64_t key) noexcept { return key ^ ((key >> 63) - 1); }
+
   std::uint64_t least_;
   std::uint64_t width_;
   int place_bits_;
   int dropped_;
+  std::uint64_t untold_ = 0;  // of the bits that are dropped, those that tell nothing
 };
 
 // The order of pairs of a key and a place by both.
@@ -122,6 +144,11 @@ class KeySample {
 
   // What all keys are likely to lie between.
   KeyRange<std::uint64_t> likely_range() const noexcept;
+  // Whether all seem to be encoded doubles that are better cut by their values than by their bits.
+  // Others are sorted as well by that, if slower.
+  bool are_doubles() const noexcept;
+  // Words for them, see there.
+  KeyWords words_of_doubles() const noexcept;
   // Whether so few keys are expected to share a word's part of the key that they are looked up one
   // by one.
   bool has_few_ties(const KeyWords& form) const noexcept;

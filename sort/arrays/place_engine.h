@@ -9,6 +9,8 @@
 
 #include "sort/arrays/key_order.h"
 #include "sort/arrays/scratch.h"
+#include "sort/memory/compiled_sorts.h"
+#include "sort/memory/quick_sort.h"
 #include "sort/memory/shares.h"
 #include "vortex/detail/record/sort_key.h"
 
@@ -42,17 +44,24 @@ class PlaceEngine {
     constexpr int kSpared = 2;
     if (!form.exact() && form.dropped() <= kSpared)
       form = KeyWords(range_of(keys_, shares_), count);
+    bool doubles = !form.exact() && sample.are_doubles();
+    if (doubles) {
+      const KeyWords values = sample.words_of_doubles();
+      doubles = values.exact() || sample.has_few_ties(values);
+      if (doubles) form = values;
+    }
     if (!form.exact() && !sample.has_few_ties(form)) return sort_pairs();
     std::uint64_t* const words = sink_.room();
     Filled filled = fill(words, form);
     if (filled == Filled::kBeyond) {
+      doubles = false;
       form = KeyWords(range_of(keys_, shares_), count);
       if (!form.exact() && !sample.has_few_ties(form)) return sort_pairs();
       filled = fill(words, form);
     }
     if (filled == Filled::kAscending) return sink_.given();
     if (filled == Filled::kDescending) return sink_.reversed();
-    sort_keys_64(words, count, threads_);
+    sort_words(words, doubles);
     sink_.start_words(form);
     hand_out(words, form);
   }
@@ -86,6 +95,15 @@ class PlaceEngine {
            : ascending  ? Filled::kAscending
            : descending ? Filled::kDescending
                         : Filled::kWords;
+  }
+
+  // No two are equal, and they are in no order.
+  void sort_words(std::uint64_t* words, bool doubles) {
+    const std::size_t count = shares_.count();
+    const std::size_t most = (doubles ? kMaxQuickFloatBytes : kMaxQuickBytes) / sizeof *words;
+    if (count <= most && quick_sort(words, count)) return;
+    sort_in_place(words, count, word_rules<std::uint64_t>(doubles),
+                  WordCodec<std::uint64_t>(KeyCode{}), threads_);
   }
 
   // Words with the same part of the key are never apart. A share looks at no word of the next one,

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <numeric>
+#include <random>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -127,6 +129,39 @@ TEST(Argsort, OneOutOfOrder) {
       const std::size_t at = turn < 4 ? 1000 * (turn + 1) - 1 : random() % kCount;
       keys[at] = turn % 2 == 0 ? keys[at == 0 ? 1 : at - 1] : random() % (10 * kCount);
       ASSERT_EQ(places_by_engine(keys, 4, kCount / 4), expected_places(keys)) << at;
+    }
+  }
+}
+
+// Doubles are cut by their values where that spreads them better; the digits of short ones tell
+// all.
+TEST(Argsort, Doubles) {
+  auto random = test_random();
+  constexpr std::size_t kCount = 20000;
+  std::normal_distribution<double> normal;
+  for (const bool are_short : {false, true}) {
+    for (const double strange : {0.0, 0.1, -0.1, 1e300, std::numeric_limits<double>::infinity(),
+                                 -std::numeric_limits<double>::quiet_NaN()}) {
+      std::vector<double> keys(kCount);
+      for (double& key : keys) {
+        key = normal(random);
+        if (are_short) key = static_cast<double>(static_cast<float>(key));
+      }
+      const detail::KeySource source =
+          detail::keys_of_numbers(keys.data(), detail::number_form<double>(Order::kAscending));
+      const detail::KeySample sample(source, kCount);
+      ASSERT_TRUE(sample.are_doubles());
+      ASSERT_EQ(sample.words_of_doubles().exact(), are_short);
+      // A sample does not see it.
+      if (strange != 0) keys[kCount - 1] = strange;
+      for (const Order order : {Order::kAscending, Order::kDescending}) {
+        ASSERT_EQ(argsort(keys, {.order = order}), expected_places(keys, order)) << strange;
+      }
+      // Its words give the keys back.
+      std::vector<double> sorted = keys;
+      std::vector<std::array<char, 9>> values(kCount);
+      sort_by_key(sorted, values);
+      ASSERT_TRUE(same_bytes(sorted, in_order(keys, expected_places(keys)))) << strange;
     }
   }
 }
