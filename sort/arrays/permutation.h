@@ -29,7 +29,10 @@ class Permutation {
 
   // Throws std::bad_alloc.
   Permutation(T* objects, std::span<Pair64> order, detail::ThreadTeam& team)
-      : objects_(objects), order_(order), team_(team), cycles_(kCyclesOfThread * team.threads()) {
+      : objects_(objects),
+        order_(order),
+        team_(team),
+        cycles_(order.size() < kFew ? 1 : kCyclesOfThread * team.threads()) {
     for (std::size_t i = 0; i < cycles_.size(); ++i) {
       cycles_[i].place = order.size() * i / cycles_.size();
       cycles_[i].end = order.size() * (i + 1) / cycles_.size();
@@ -37,6 +40,7 @@ class Permutation {
   }
 
   void run() noexcept {
+    if (cycles_.size() == 1) return follow_others();
     while (take_out() != 0) {
       moved_ = 0;
       team_.run(cycles_.size() / kTogether, [this](std::size_t i) {
@@ -48,9 +52,11 @@ class Permutation {
   }
 
  private:
-  static constexpr std::size_t kTogether = 8;
-  static constexpr std::size_t kCyclesOfThread = 64;
-  static constexpr std::size_t kLong = 16;  // objects
+  // 4 million strings by one thread: 8 cycles 0.27 s, 16 0.21 s, 32 0.18 s.
+  static constexpr std::size_t kTogether = 32;
+  static constexpr std::size_t kCyclesOfThread = 4 * kTogether;
+  static constexpr std::size_t kFew = 4096;  // objects that are moved a cycle after the other
+  static constexpr std::size_t kLong = 16;   // objects
 
   // A cycle that begins in a part of the array.
   struct Cycle {
