@@ -130,4 +130,16 @@ RecordList make_records(Shape shape, std::size_t record_bytes, std::size_t count
   return list;
 }
 
+NumbersSeen numbers_in(std::span<const std::byte> bytes) {
+  NumbersSeen seen;
+  std::uint64_t last = 0;
+  for (std::size_t at = 0; at + sizeof last <= bytes.size(); at += sizeof last) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, bytes.data() + at, sizeof number);
+    seen.sorted &= last <= number;
+    seen.sum += last = number;
+  }
+  return seen;
+}
+
 }  // namespace vortex::test

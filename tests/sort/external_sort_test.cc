@@ -13,9 +13,11 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "sort/record/format_order.h"
@@ -340,11 +342,12 @@ class WritingFirst final : public FaultPlan {
 TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
   auto random = test_random();
   Files files;
-  std::uint64_t sum = 0;
+  NumbersSeen in_the_input;
   {
-    std::vector<std::uint64_t> words(160 * kMiB / sizeof(std::uint64_t));
-    for (std::uint64_t& word : words) sum += word = random();
-    files.add_input(bytes_of(words));
+    RecordList words = random_records(8, 160 * kMiB / 8);
+    in_the_input = numbers_in(words.bytes);
+    EXPECT_FALSE(in_the_input.sorted);
+    files.add_input(std::move(words.bytes));
   }
   ExternalSortOptions options = files.options();
   options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
@@ -363,13 +366,9 @@ TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
     EXPECT_LE(report.runs, plan.runs);
     EXPECT_GE(report.runs, 2U);
     const FileReader<std::uint64_t> sorted(files.output());
-    std::uint64_t last = 0, sum_of_sorted = 0;
-    for (std::uint64_t i = 0; i < sorted.size(); ++i) {
-      ASSERT_LE(last, sorted.data()[i]);
-      last = sorted.data()[i];
-      sum_of_sorted += last;
-    }
-    EXPECT_EQ(sum_of_sorted, sum);
+    const NumbersSeen found = numbers_in(std::as_bytes(std::span(sorted.data(), sorted.size())));
+    EXPECT_TRUE(found.sorted);
+    EXPECT_EQ(found.sum, in_the_input.sum);
     unlink(files.output().c_str());
   }
 }

@@ -122,6 +122,14 @@ RecordList firsts_of_equal(const RecordOrder& order, const RecordList& sorted);
 RecordList make_records(Shape shape, std::size_t record_bytes, std::size_t count,
                         std::mt19937_64& random);
 
+// What numbers of eight bytes, as this machine writes them, add up to, and whether none is less
+// than the one before.
+struct NumbersSeen {
+  std::uint64_t sum = 0;
+  bool sorted = true;
+};
+NumbersSeen numbers_in(std::span<const std::byte> bytes);
+
 // Keys of many kinds for records of one size.
 template <typename Random>
 RecordFormat random_format(std::size_t record_bytes, Random& random) {
