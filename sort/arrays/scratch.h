@@ -6,13 +6,14 @@
 
 #include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/stream/saturating.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
 // Memory from a page on. A little of it is kept for the thread's next call; more lies on huge pages
 // where the system grants them, since touching fresh small pages takes as long as sorting what they
 // hold.
-class ScratchMemory {
+class VORTEX_EXPORT ScratchMemory {
  public:
   // Throws std::bad_alloc.
   explicit ScratchMemory(std::size_t bytes);

@@ -8,11 +8,12 @@
 
 #include "sort/arrays/string_sort.h"
 #include "vortex/detail/array/thread_team.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
 // How many threads sort that many strings, of those that a sort's options give.
-unsigned threads_for_strings(std::size_t count, unsigned threads);
+VORTEX_EXPORT unsigned threads_for_strings(std::size_t count, unsigned threads);
 
 // Into how many parts an array is cut for the threads.
 inline std::size_t parts_for(const detail::ThreadTeam& team) noexcept {
@@ -29,7 +30,8 @@ void in_parts(std::size_t count, detail::ThreadTeam& team, const Use& use) {
 // Puts the views into the order of the index, whose values are their places and which it uses up.
 // With `drops_same`, those whose entries have the chunk kSameKey are left out. Returns how many are
 // in front then.
-std::size_t arrange_views(std::span<std::string_view> views, std::span<IndexEntry> index,
-                          bool drops_same, detail::ThreadTeam& team);
+VORTEX_EXPORT std::size_t arrange_views(std::span<std::string_view> views,
+                                        std::span<IndexEntry> index, bool drops_same,
+                                        detail::ThreadTeam& team);
 
 }}  // namespace vortex::v0
