@@ -22,14 +22,14 @@ LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, RunPacki
                              std::size_t write_behind, std::size_t forecast_bytes,
                              std::uint64_t most_bytes, const std::stop_token& stop)
     : order_(order),
-      mark_bytes_(std::max<std::uint64_t>(store.block_bytes(), most_bytes / kMaxMarks)),
+      mark_bytes_(store.block_bytes()),
       forecasts_(order, forecast_bytes, store.blocks_of(most_bytes)),
       stream_(store, {.write_behind = write_behind,
                       .most_bytes = most_bytes,
                       .packing = &packing,
                       .stop = stop}),
       out_(stream_.bytes(), store.block_bytes()) {
-  marks_.reserve(std::min(most_bytes / mark_bytes_, kMaxMarks) + 2);  // none later
+  marks_.reserve(std::min(most_bytes / mark_bytes_ + 2, kMaxMarks));  // none later
 }
 
 // Only where a quarter of the key is saved: whoever reads it has to put it together.
@@ -93,7 +93,15 @@ char* LineRunWriter::write_head(char* to, const RunRecordHead& head,
   return write_length(to, stored.record.size());
 }
 
+// A run may become much shorter than was said.
+void LineRunWriter::leave_every_second_mark() noexcept {
+  for (std::size_t i = 0; 2 * i < marks_.size(); ++i) marks_[i] = marks_[2 * i];
+  marks_.resize((marks_.size() + 1) / 2);
+  mark_bytes_ *= 2;
+}
+
 void LineRunWriter::add_mark() noexcept {
+  if (marks_.size() == kMaxMarks) leave_every_second_mark();
   end_.offset = out_.bytes();
   marks_.push_back(end_);
   next_mark_ = end_.offset + mark_bytes_;

@@ -81,12 +81,15 @@ class LineRunWriter {
 
   std::uint64_t records() const noexcept { return end_.records; }
   std::uint64_t bytes() const noexcept { return out_.bytes(); }
+  // How many more it may get.
+  std::uint64_t room() const noexcept { return stream_.most_bytes() - out_.bytes(); }
 
   // Waits until everything is written. Throws Error when something was not.
   LineRun finish();
 
  private:
   void add_mark() noexcept;
+  void leave_every_second_mark() noexcept;
   void begin_blocks(const StoredRecord& stored, std::size_t bytes) noexcept;
   bool shares(const StoredRecord& stored, std::uint64_t in_common) noexcept;
   char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
