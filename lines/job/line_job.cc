@@ -57,6 +57,7 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   context_.make_pool(plan_.block_bytes, plan_.pool_blocks, Warming::kOnDemand,
                      "memory of the sort");
   runs_.emplace(order_, plan_, pool(), watch(), context_.run_store_options());
+  growth_.emplace(order_, plan_, *runs_);
   const auto* const composed = dynamic_cast<const ComposedKey*>(line_order_.keys.get());
   long_lines_.emplace(order_, delimiter_, composed != nullptr ? composed->byte_map() : nullptr,
                       plan_.memory_bytes, context_.folders(), watch());
@@ -83,11 +84,12 @@ void LineJob::divide(unsigned parts) {
   arenas_.clear();
   filling_ = 0;
   warmer_->begin({});
-  const std::size_t part = memory_->size() / parts;
-  for (unsigned i = 0; i < parts; ++i) {
-    arenas_.push_back(
-        std::make_unique<LineArena>(std::span(memory_->data() + i * part, part), order_));
-  }
+  while (arenas_.size() < parts) add_arena(memory_->size() / parts);
+}
+
+void LineJob::add_arena(std::size_t bytes) {
+  char* const begin = memory_->data() + arenas_.size() * bytes;
+  arenas_.push_back(std::make_unique<LineArena>(std::span(begin, bytes), order_));
 }
 
 std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t bytes) {
@@ -266,26 +268,32 @@ void LineJob::make_room_for(std::string_view record) {
   divide(1);
 }
 
-// The arena is full: where many are equal, these are dropped; else its records become a run, and
-// another arena, which is empty, is filled from now on.
+// The arena is full: where many are equal, these are dropped; else records go into runs, and those
+// that stay are in the arena that is filled from now on.
 void LineJob::make_room() {
   LineArena& full = *arenas_[filling_];
+  const char* const newest = RunGrowth::newest_of(full);
   sort(full);
   if (recent_ && full.drop_equal()) return;
   if (first_->cut(full)) return;
   background_.finish();
   watch().expect_going();
   if (!order_.input_decides) fits_ = false;
+  const ArenaShare share = growth_->share_of(full, newest);
   if (arenas_.size() == 1) {
-    write_run(full, ArenaCursor(full), false);
-    full.clear();
-    if (plan_.threads > 1) divide(2);
+    growth_->write(full, share, told(false));
+    full.keep_beside(full, share);
+    if (plan_.threads > 1 && full.shrink(memory_->size() / 2)) add_arena(memory_->size() / 2);
     return;
   }
-  const bool begun = background_.start(
-      "writing runs", [this, &full] { write_run(full, ArenaCursor(full), true); }, [] {});
-  if (!begun) write_run(full, ArenaCursor(full), false);
+  const auto write = [this, &full, share](bool beside) {
+    growth_->write(full, share, told(beside));
+  };
+  if (!background_.start(
+          "writing runs", [write] { write(true); }, [] {}))
+    write(false);
   fill(1 - filling_);
+  arenas_[filling_]->keep_beside(full, share);
 }
 
 void LineJob::fill(std::size_t arena) {
@@ -303,30 +311,15 @@ void LineJob::sort(LineArena& arena) {
   first_->note(arena);
 }
 
-// Writes the records of the arena that the cursor has not been at.
-void LineJob::write_run(const LineArena& arena, ArenaCursor cursor, bool beside) {
-  const std::uint64_t most_bytes = arena.stored_bytes() + arena.records() * kRunPrefixBytes;
-  runs_->form(most_bytes, [&](LineRunWriter& run) {
-    StoredRecord before;
-    bool first = true;
-    FirstOfCursor<ArenaCursor> wanted(cursor, plan_.first_records);
-    for_each_record(
-        wanted,
-        [&](const FirstOfCursor<ArenaCursor>& at) {
-          const StoredRecord& stored = at.stored();
-          const std::uint64_t in_common = first ? 0 : difference(before, stored, order_, 0).chunk;
-          run.append(stored, in_common, at.count());
-          before = stored;
-          first = false;
-        },
-        [&](std::uint64_t bytes) {
-          if (beside) {
-            watch().add_beside(bytes);
-          } else {
-            watch().expect_going();
-          }
-        });
-  });
+// Tells how far writing a run is, beside the caller or not.
+RunGrowth::Told LineJob::told(bool beside) {
+  return [this, beside](std::uint64_t bytes) {
+    if (beside) {
+      watch().add_beside(bytes);
+    } else {
+      watch().expect_going();
+    }
+  };
 }
 
 void LineJob::end_forming() {
@@ -334,15 +327,13 @@ void LineJob::end_forming() {
   warmer_.reset();
   background_.finish();
   long_lines_->sort();
-  if (runs_->empty()) {
+  if (runs_->empty() && !runs_->is_open()) {
     sort(*arenas_[filling_]);
     give_back_free_room();
     return;
   }
-  if (!arenas_[filling_]->empty()) {
-    sort(*arenas_[filling_]);
-    write_run(*arenas_[filling_], ArenaCursor(*arenas_[filling_]), false);
-  }
+  if (!arenas_[filling_]->empty()) sort(*arenas_[filling_]);
+  growth_->write_rest(*arenas_[filling_], told(false));
   arenas_.clear();
   memory_.reset();  // for the blocks of the merge
   if (!context_.others_wait()) context_.grow(plan_, *runs_);
@@ -361,7 +352,7 @@ void LineJob::lend_read_ahead() {
 }
 
 std::unique_ptr<RunMerge> LineJob::spilled(const ArenaCursor& rest) {
-  write_run(arena(), rest, false);
+  growth_->spill(arena(), rest, told(false));
   std::unique_ptr<RunMerge> merge = std::move(merge_all().front());
   context_.running().give_back();
   guarded([&] { merge->start(); }).throw_if_failed();

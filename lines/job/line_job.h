@@ -14,6 +14,7 @@
 
 #include "lines/job/line_plan.h"
 #include "lines/job/line_runs.h"
+#include "lines/job/run_growth.h"
 #include "lines/memory/arena_warmer.h"
 #include "lines/memory/first_lines.h"
 #include "lines/memory/line_arena.h"
@@ -55,8 +56,8 @@ class RecordTooLong : public Error {
 //
 // With one thread the memory is one arena: it is filled, sorted, written, filled again. With more
 // it is two, unless all may fit in memory: an arena is sorted by all threads, and written by one
-// beside the caller, who fills the other. One thread at a time; after an exception it can only be
-// destroyed.
+// beside the caller, who fills the other. Either way some records may stay, see RunGrowth. One
+// thread at a time; after an exception it can only be destroyed.
 //
 // Others that share a budget with it may want its memory when it has ended forming runs: see
 // lend_read_ahead().
@@ -117,6 +118,7 @@ class LineJob final {
  private:
   void give_back_free_room() noexcept;
   void divide(unsigned parts);
+  void add_arena(std::size_t bytes);
   void take_with_key(std::string_view key, std::string_view record);
   void take_long(std::string_view record);
   LongLines::Way way_of(std::size_t key_bytes, std::size_t record_bytes);
@@ -128,13 +130,14 @@ class LineJob final {
   void make_room();
   void fill(std::size_t arena);
   void sort(LineArena& arena);
-  void write_run(const LineArena& arena, ArenaCursor cursor, bool beside);
+  RunGrowth::Told told(bool beside);
 
   const LineOrder line_order_;
   StoredOrder order_;
   SortContext& context_;
   LinePlan plan_;
   std::optional<LineRuns> runs_;
+  std::optional<RunGrowth> growth_;
   std::optional<LongLines> long_lines_;
   std::optional<KeysOfLongLines> keys_of_long_lines_;
   bool keeps_long_apart_ = false;

@@ -57,16 +57,28 @@ LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& po
 
 void LineRuns::form(std::uint64_t most_bytes,
                     const std::function<void(LineRunWriter& run)>& write) {
-  add(write_run(most_bytes, write));
+  open_run(most_bytes);
+  write(*open_);
+  end_open();
+}
+
+void LineRuns::open_run(std::uint64_t most_bytes) {
+  open();
+  begin_run(open_, most_bytes);
+}
+
+void LineRuns::end_open() {
+  add(finish(*open_));
+  open_.reset();
   count_run();
 }
 
-LineRun LineRuns::write_run(std::uint64_t most_bytes,
-                            const std::function<void(LineRunWriter& run)>& write) {
-  open();
-  LineRunWriter writer(store(), order_, packing(), plan_.run_write_behind, plan_.forecast_bytes,
-                       most_bytes, watch().stop());
-  write(writer);
+void LineRuns::begin_run(std::optional<LineRunWriter>& run, std::uint64_t most_bytes) {
+  run.emplace(store(), order_, packing(), plan_.run_write_behind, plan_.forecast_bytes, most_bytes,
+              watch().stop());
+}
+
+LineRun LineRuns::finish(LineRunWriter& writer) {
   LineRun run = writer.finish();
   count_bytes(run.run.stored_bytes());
   return run;
@@ -91,16 +103,19 @@ LineRun LineRuns::merged(std::vector<LineRun> runs) {
   // The prefixes of records may take more bytes than in the runs that are merged.
   std::uint64_t most_bytes = 0;
   for (const LineRun& run : *group) most_bytes += run.run.bytes + run.end.records * kRunPrefixBytes;
-  return write_run(most_bytes, [&](LineRunWriter& writer) {
+  std::optional<LineRunWriter> writer;
+  begin_run(writer, most_bytes);
+  {
     RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
                    watch().stop(), nullptr);
     forget_forecasts(*std::exchange(group, nullptr));
     guarded([&] { merge.start(); }).throw_if_failed();
     FirstOfCursor<RunMerge> wanted(merge, plan_.first_records);
     for_each_record(
-        wanted, [&](const auto& at) { writer.append(at.stored(), at.in_common(), at.count()); },
+        wanted, [&](const auto& at) { writer->append(at.stored(), at.in_common(), at.count()); },
         [&](std::uint64_t bytes) { watch().add(bytes); });
-  });
+  }
+  return finish(*writer);
 }
 
 std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(RunningMerges& running,

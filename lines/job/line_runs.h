@@ -73,6 +73,11 @@ class LineRuns final : public RunList<LineRun> {
   // Calls `write` with the writer of a new run of `most_bytes` at most. Throws what `write` throws
   // and what the disks report.
   void form(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
+  // The same in steps: one run at a time stays open, and is none of the others before it ends.
+  void open_run(std::uint64_t most_bytes);
+  bool is_open() const noexcept { return open_.has_value(); }
+  LineRunWriter& open_one() noexcept { return *open_; }
+  void end_open();
 
   // Merges until one merge can take all that are left, in half of the memory if that is to do and
   // two fit in it. Throws Error(ENOMEM) when the memory does not hold a merge of two.
@@ -85,10 +90,12 @@ class LineRuns final : public RunList<LineRun> {
  private:
   std::uint64_t bytes_of(const LineRun& run) const noexcept override { return run.run.bytes; }
   LineRun merged(std::vector<LineRun> runs) override;
-  LineRun write_run(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
+  void begin_run(std::optional<LineRunWriter>& run, std::uint64_t most_bytes);
+  LineRun finish(LineRunWriter& run);
 
   const StoredOrder order_;
   const LinePlan& plan_;
+  std::optional<LineRunWriter> open_;
 };
 
 // The first records that a cursor goes to, each counted as many times as it is there.

@@ -16,6 +16,14 @@ namespace {
 
 constexpr std::ptrdiff_t kAhead = 12;  // how many records ahead bytes are asked for
 
+// An entry that is to be sorted by its place.
+IndexEntry entry_by_place(const IndexEntry& entry, std::uint64_t repeats) noexcept {
+  const auto place = reinterpret_cast<std::uint64_t>(stored_at(entry));
+  IndexEntry by_place{place, place};
+  add_repeats(by_place, repeats);
+  return by_place;
+}
+
 }  // namespace
 
 RawMemory::RawMemory(std::size_t bytes, PageKind pages) : bytes_(bytes) {
@@ -99,9 +107,7 @@ bool LineArena::drop_equal() noexcept {
         continue;
       }
     }
-    const auto place = reinterpret_cast<std::uint64_t>(stored_at(*entry));
-    *--to = {place, place};
-    add_repeats(*to, repeats);
+    *--to = entry_by_place(*entry, repeats);
     repeats = 0;
   }
   keep_from(to);
@@ -128,12 +134,42 @@ bool LineArena::keep_first(std::uint64_t most) noexcept {
   IndexEntry* to = index_end_;
   for (const IndexEntry* entry = last + 1; entry-- != index_;) {
     if (order_.unique && entry->key == kSameKey) continue;
-    const std::uint64_t repeats = order_.unique ? 0 : repeats_of(*entry);
-    const auto place = reinterpret_cast<std::uint64_t>(stored_at(*entry));
-    *--to = {place, place};
-    add_repeats(*to, repeats);
+    *--to = entry_by_place(*entry, order_.unique ? 0 : repeats_of(*entry));
   }
   keep_from(to);
+  return true;
+}
+
+std::uint64_t LineArena::bytes_beside(const ArenaShare& share) const noexcept {
+  const std::span<const IndexEntry> all = index();
+  std::uint64_t bytes = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (share.has(i, all.size())) continue;
+    if (all.size() - i > kAhead) __builtin_prefetch(stored_at(all[i + kAhead]));
+    bytes += bytes_at(all[i]);
+  }
+  return bytes;
+}
+
+void LineArena::keep_beside(const LineArena& sorted, const ArenaShare& share) noexcept {
+  const std::span<const IndexEntry> all = sorted.index();
+  if (share.entries == all.size()) return clear();
+  IndexEntry* to = index_end_;
+  for (std::size_t i = all.size(); i-- > 0;) {
+    const IndexEntry entry = all[i];
+    if (share.has(i, all.size()) || (order_.unique && entry.key == kSameKey)) continue;
+    *--to = entry_by_place(entry, repeats_of(entry));
+  }
+  keep_from(to);
+}
+
+bool LineArena::shrink(std::size_t bytes) noexcept {
+  LineArena smaller(memory_.first(bytes), order_);
+  smaller.front_ = front_;
+  smaller.index_ -= records();
+  if (reinterpret_cast<char*>(smaller.index_) < front_) return false;
+  std::memmove(smaller.index_, index_, records() * sizeof(IndexEntry));
+  *this = smaller;
   return true;
 }
 
@@ -159,6 +195,7 @@ void LineArena::keep_from(IndexEntry* first) noexcept {
     add_repeats(*entry, repeated);
     front_ += end - from;
   }
+  std::reverse(index_, index_end_);  // as if they had been pushed
 }
 
 void ArenaPart::measure() noexcept {

@@ -36,6 +36,19 @@ class RawMemory {
   std::size_t bytes_;
 };
 
+// Entries of a sorted arena that go into runs, and those that stay. What goes lies one behind the
+// other, the first entry behind the last.
+struct ArenaShare {
+  std::size_t begin = 0;
+  std::size_t entries = 0;   // that go
+  bool ends_before = false;  // the run that was open gets none of them
+  bool goes_on = false;      // their last run stays open
+
+  bool has(std::size_t entry, std::size_t all) const noexcept {
+    return (entry < begin ? all : 0) + entry - begin < entries;
+  }
+};
+
 // Records grow from the beginning of a part of memory, their index from its end.
 class LineArena {
  public:
@@ -84,6 +97,15 @@ class LineArena {
   // The last of the first `most` records, after sort(), each counted as many times as it is there;
   // null where there are fewer.
   const IndexEntry* last_of_first(std::uint64_t most) const noexcept;
+
+  // Of a sorted arena: the bytes of the records that stay where a share of it goes.
+  std::uint64_t bytes_beside(const ArenaShare& share) const noexcept;
+  // Takes these records of another arena as they are, when it is empty itself, or makes the room of
+  // what goes free. Their order is that of the input again.
+  void keep_beside(const LineArena& sorted, const ArenaShare& share) noexcept;
+  // The records stay where they are, in the memory that this arena has from now on, if they fit: a
+  // part of what it had, with the same beginning.
+  bool shrink(std::size_t bytes) noexcept;
 
   std::span<const IndexEntry> index() const noexcept { return {index_, index_end_}; }
   const StoredOrder& order() const noexcept { return order_; }

@@ -1,0 +1,208 @@
+// Runs that go on from arena to arena: how many come of inputs in different orders, and that the
+// output is what std::stable_sort gives.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <ostream>
+#include <random>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lines/job/line_plan.h"
+#include "lines/memory/line_arena.h"
+#include "tests/lines/line_folder.h"
+#include "tests/support/random_seed.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test { namespace {
+
+constexpr std::size_t kBlock = 16 << 10;
+constexpr std::size_t kLineBytes = 40;
+constexpr std::size_t kLines = 40'000;
+constexpr std::uint64_t kTeeth = 2;
+
+// In which order lines come.
+enum class Arrival {
+  kRandom,
+  kSorted,
+  kReversed,
+  kDisplaced,  // by less than an arena holds
+  kDrifting,
+  kOutliers,  // one in a hundred lies anywhere
+  kAppended,  // nine tenths are sorted
+  kTeeth,     // sorted inputs one behind the other, over the same range
+  kAlternating,
+};
+
+// The key of line `i` of `lines`.
+std::uint64_t key_of(Arrival arrival, std::uint64_t i, std::uint64_t lines,
+                     std::mt19937_64& random) {
+  switch (arrival) {
+    case Arrival::kRandom:
+      break;
+    case Arrival::kSorted:
+      return i;
+    case Arrival::kReversed:
+      return lines - i;
+    case Arrival::kDisplaced:
+      return i / 1500 * 1500 + 1499 - i % 1500;
+    case Arrival::kDrifting:
+      return i + random() % 2000;
+    case Arrival::kOutliers:
+      return random() % 100 == 0 ? random() % lines : i;
+    case Arrival::kAppended:
+      return i < lines / 10 * 9 ? i : random() % lines;
+    case Arrival::kTeeth:
+      return i % (lines / kTeeth) * kTeeth;
+    case Arrival::kAlternating:
+      return i + (i % 2) * lines;
+  }
+  return random();
+}
+
+// Behind its key, or in front of the comma before that, is what tells it from others with its key.
+std::string line_of(std::uint64_t key, std::size_t number, const LineOrder& order,
+                    std::size_t bytes) {
+  const std::uint64_t ascending = order.descending ? ~key : key;
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4)
+    digits += "0123456789abcdef"[ascending >> shift & 15];
+  std::string rest = std::to_string(number);
+  rest.insert(0, bytes - digits.size() - rest.size() - 1, '.');
+  return order.keys ? rest + "," + digits : digits + "," + rest;
+}
+
+Lines arriving(Arrival arrival, std::size_t count, const LineOrder& order,
+               std::mt19937_64& random) {
+  Lines lines;
+  for (std::size_t i = 0; i < count; ++i) {
+    lines.push_back(line_of(key_of(arrival, i, count, random), i, order, kLineBytes));
+  }
+  return lines;
+}
+
+struct OrderCase {
+  const char* name;
+  LineOrder order;
+  friend void PrintTo(const OrderCase& row, std::ostream* out) { *out << row.name; }
+};
+
+std::vector<OrderCase> order_cases() {
+  const auto keys = std::make_shared<KeysBehindComma>();
+  const auto shortened = std::make_shared<KeysBehindComma>(12);
+  return {{"plain", {}},
+          {"descending", {.descending = true}},
+          {"stable", {.keys = keys, .ties = Ties::kInputOrder}},
+          {"keys", {.keys = keys, .descending = true}},
+          {"shortened", {.keys = shortened}},
+          {"unique", {.keys = keys, .unique = true}}};
+}
+
+class RunGrowth : public LineFolder, public ::testing::WithParamInterface<OrderCase> {
+ protected:
+  RunGrowth() {
+    options.order = GetParam().order;
+    options.resources.block_bytes = kBlock;
+  }
+  std::uint64_t runs_of(Arrival arrival, std::mt19937_64& random) {
+    const Lines lines = arriving(arrival, kLines, options.order, random);
+    put_input(lines);
+    return expect_output(sorted(lines, options.order)).runs;
+  }
+  // Those of as many lines in any order.
+  std::uint64_t arenas() const {
+    const std::uint64_t text = kLines * (kLineBytes + 1);
+    const LinePlan plan = plan_lines(options.resources, text);
+    const std::uint64_t of_line = kLineBytes + 1 + sizeof(IndexEntry) +
+                                  (options.order.keys ? 1 + std::min<std::size_t>(16, 12) : 0);
+    const std::uint64_t arena = plan.arena_bytes / (plan.threads > 1 ? 2 : 1);
+    return (kLines * of_line + arena - 1) / arena;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Orders, RunGrowth, ::testing::ValuesIn(order_cases()),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST_P(RunGrowth, OrderMakesRunsLonger) {
+  auto random = test_random();
+  for (const unsigned threads : {1, 2}) {
+    SCOPED_TRACE(threads);
+    options.resources.threads = threads;
+    const std::uint64_t of_random = runs_of(Arrival::kRandom, random);
+    EXPECT_GE(of_random + 1, arenas());
+    EXPECT_LE(of_random, arenas() + 1);
+    for (const Arrival arrival : {Arrival::kSorted, Arrival::kDisplaced, Arrival::kDrifting}) {
+      EXPECT_EQ(runs_of(arrival, random), 1u) << static_cast<int>(arrival);
+    }
+    EXPECT_LE(runs_of(Arrival::kOutliers, random), 2u);
+    EXPECT_LE(runs_of(Arrival::kAppended, random), 3u);
+    EXPECT_EQ(runs_of(Arrival::kTeeth, random), kTeeth);
+    EXPECT_LE(runs_of(Arrival::kReversed, random), of_random);
+    EXPECT_LE(runs_of(Arrival::kAlternating, random), of_random);
+  }
+}
+
+// Its length is not known, and the memory is one arena first.
+TEST_P(RunGrowth, OfRecordsThatArePushed) {
+  auto random = test_random();
+  for (const unsigned threads : {1, 2}) {
+    options.resources.threads = threads;
+    const Lines lines = arriving(Arrival::kDrifting, kLines, options.order, random);
+    LineSorter sorter(options.order, options.resources);
+    EXPECT_EQ(pushed_through(sorter, lines), sorted(lines, options.order));
+    EXPECT_EQ(sorter.counts().runs, 1u);
+  }
+}
+
+// Stretches of any order, with lines of any length, of which some come several times.
+TEST_P(RunGrowth, OrdersThatChange) {
+  auto random = test_random();
+  for (int round = 0; round < 3 && !HasFailure(); ++round) {
+    Lines lines;
+    const std::size_t longest = round % 2 == 0 ? 100 : 70'000;
+    for (std::size_t text = 0; text < 1'800'000;) {
+      const auto arrival = static_cast<Arrival>(random() % 9);
+      const std::size_t count = 1 + random() % 20'000;
+      for (std::size_t i = 0; i < count && text < 1'800'000; ++i) {
+        const std::size_t bytes = random() % 200 == 0 ? 24 + random() % longest : 24;
+        lines.push_back(
+            line_of(key_of(arrival, i, count, random) / 8, lines.size(), options.order, bytes));
+        text += bytes;
+      }
+    }
+    options.resources.threads = kThreadCounts[random() % std::size(kThreadCounts)];
+    SCOPED_TRACE("round " + std::to_string(round));
+    put_input(lines);
+    expect_output(sorted(lines, options.order));
+  }
+}
+
+// Keys that are longer than anybody reckons with: a run has no room for all, and another goes on.
+class LongKeys final : public RecordKeys {
+ public:
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    for (const std::string_view record : records) {
+      for (int i = 0; i < 12; ++i) keys.append(record);
+      keys.end_key();
+    }
+  }
+};
+
+using FullRuns = LineFolder;
+
+TEST_F(FullRuns, AreFollowedByOthers) {
+  auto random = test_random();
+  const Lines lines = arriving(Arrival::kSorted, 20'000, {}, random);
+  options.order.keys = std::make_shared<LongKeys>();
+  options.resources.block_bytes = kBlock;
+  put_input(lines);
+  const std::uint64_t runs = expect_output(lines).runs;
+  EXPECT_GE(runs, 2u);
+  EXPECT_LE(runs, 4u);
+}
+
+}}  // namespace vortex::test
