@@ -279,10 +279,11 @@ std::size_t sort_strings(std::span<std::string> strings, const SortOptions& opti
     permutation.run();
     return strings.size();
   }
-  // Those that are not the first of their kind come behind all others.
-  const auto same = std::stable_partition(
-      index.begin(), index.end(), [](const IndexEntry& entry) { return entry.key != kSameKey; });
-  const auto kept = static_cast<std::size_t>(same - index.begin());
+  // Those that are not the first of their kind come behind all others, in any order.
+  std::size_t kept = 0;
+  for (IndexEntry& entry : index) {
+    if (entry.key != kSameKey) std::swap(index[kept++], entry);
+  }
   permutation.run();
   return kept;
 }

@@ -139,12 +139,14 @@ TEST(StringSortMemory, AsLittleAsItPromises) {
       EXPECT_LE(most_held - before, (stable ? 16 * kCount : 0) + sort_bytes);
       EXPECT_TRUE(std::is_sorted(views.begin(), views.end()));
     }
-    std::vector<std::string> objects(made.begin(), made.end());
-    const std::size_t before = held;
-    most_held = before;
-    sort(std::span(objects), {.threads = threads});
-    EXPECT_LE(most_held - before, 16 * kCount + sort_bytes);
-    EXPECT_TRUE(std::is_sorted(objects.begin(), objects.end()));
+    for (const bool unique : {false, true}) {
+      std::vector<std::string> objects(made.begin(), made.end());
+      const std::size_t before = held;
+      most_held = before;
+      const std::size_t kept = detail::sort_strings(objects, {.threads = threads}, unique);
+      EXPECT_LE(most_held - before, 16 * kCount + sort_bytes);
+      EXPECT_TRUE(std::is_sorted(objects.begin(), objects.begin() + static_cast<long>(kept)));
+    }
   }
 }
 
