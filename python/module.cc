@@ -37,6 +37,7 @@ NB_MODULE(_core, module) {
   bind_arrays(module);
   bind_failures(module);
   bind_files(module);
+  bind_lines(module);
   bind_records(module);
   bind_sorter(module);
   bind_sorts(module);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <vortex/line_sort.h>
 #include <vortex/record_order.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -41,6 +43,15 @@ using KeyTuple = std::tuple<std::size_t, std::size_t, int, bool, bool>;
 
 vortex::RecordFormat format_of(std::size_t record, const std::vector<KeyTuple>& keys);
 
+// keys, letters for all of them, separator, whether the input is CSV
+using LineKeys = std::tuple<std::vector<std::string>, std::string, std::string, bool>;
+
+vortex::LineOrder order_of_lines(const LineKeys& keys, bool stable, bool unique);
+
+// A number that is the same however the bytes of a record are aligned, and another one, most
+// likely, for other bytes.
+std::uint64_t number_of(const std::byte* record, std::size_t bytes) noexcept;
+
 // Called before memory is touched that faults: somebody may have begun to handle SIGSEGV since, as
 // faulthandler.enable() does.
 void receive_faults();
@@ -48,6 +59,7 @@ void receive_faults();
 void bind_arrays(nb::module_& module);
 void bind_failures(nb::module_& module);
 void bind_files(nb::module_& module);
+void bind_lines(nb::module_& module);
 void bind_records(nb::module_& module);
 void bind_sorter(nb::module_& module);
 void bind_sorts(nb::module_& module);

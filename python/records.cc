@@ -33,6 +33,25 @@ vortex::RecordFormat format_of(std::size_t record, const std::vector<KeyTuple>& 
   return vortex::RecordFormat(record, std::move(keys));
 }
 
+std::uint64_t number_of(const std::byte* record, std::size_t bytes) noexcept {
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;
+  std::uint64_t number = bytes * kOdd;
+  const auto take = [&](std::uint64_t word) {
+    number = (number ^ word) * kOdd;
+    number ^= number >> 32;
+  };
+  for (; bytes >= sizeof(std::uint64_t); bytes -= sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, record, sizeof word);
+    record += sizeof word;
+    take(word);
+  }
+  std::uint64_t rest = 0;
+  std::memcpy(&rest, record, bytes);
+  take(rest);
+  return number;
+}
+
 namespace {
 
 using Keys = std::vector<KeyTuple>;
@@ -74,27 +93,6 @@ void merge_to_array(const std::vector<nb::object>& arrays, std::size_t record, c
   vortex::ArrayOutput out({room.data(), room.bytes()}, record);
   vortex::merge_arrays(*vortex::order_of_format(format_of(record, keys)), sorted.inputs(record),
                        out, threads);
-}
-
-// A number that is the same however the bytes of a record are aligned, and another one, most
-// likely, for other bytes.
-std::uint64_t number_of(const std::byte* record, std::size_t bytes) noexcept {
-  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;
-  std::uint64_t number = bytes * kOdd;
-  const auto take = [&](std::uint64_t word) {
-    number = (number ^ word) * kOdd;
-    number ^= number >> 32;
-  };
-  for (; bytes >= sizeof(std::uint64_t); bytes -= sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, record, sizeof word);
-    record += sizeof word;
-    take(word);
-  }
-  std::uint64_t rest = 0;
-  std::memcpy(&rest, record, bytes);
-  take(rest);
-  return number;
 }
 
 // The sum of the numbers of all records, which no order of theirs changes.

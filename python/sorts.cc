@@ -56,23 +56,15 @@ Counts sort_record_files(std::vector<std::string> inputs, std::string output, st
   return {report.records_in, report.records_out, report.runs, report.passes};
 }
 
-// keys, letters for all of them, separator, whether the input is CSV
-using LineKeys = std::tuple<std::vector<std::string>, std::string, std::string, bool>;
-
 vortex::LineSortOptions line_options(std::vector<std::string> inputs, const LineKeys& line_keys,
                                      std::uint64_t header, bool stable, bool unique,
                                      vortex::SortResources resources) {
-  const auto& [keys, letters, separator, csv] = line_keys;
-  vortex::LineKeyOptions key_options{.keys = keys, .letters = letters};
-  if (!separator.empty()) key_options.separator = separator.front();
-  if (csv) key_options.fields = vortex::FieldRules::kCsv;
-  key_options.stable = stable;
-  key_options.unique = unique;
+  const std::string& separator = std::get<2>(line_keys);
   vortex::LineSortOptions options{.inputs = std::move(inputs),
-                                  .order = vortex::line_order(key_options),
+                                  .order = order_of_lines(line_keys, stable, unique),
                                   .header_records = header,
                                   .resources = std::move(resources)};
-  if (csv) {
+  if (std::get<3>(line_keys)) {
     options.framing = vortex::RecordFraming::quoted('\n', separator.empty() ? ',' : separator[0]);
   }
   return options;

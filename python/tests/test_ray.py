@@ -195,6 +195,40 @@ def test_sorts_as_one_process(machines, tmp_path, rng, way, kind):
         vortex.ray.sort(names, tmp_path / "out", **how)
 
 
+@pytest.mark.parametrize(
+    "how", [{}, {"key": "2,2n", "stable": True}, {"key": ["2,2", "1,1r"], "separator": ":"}], ids=str
+)
+def test_lines(machines, tmp_path, rng, way, how):
+    """Beside GNU sort: empty lines, long ones, equal keys, and files whose last line has no newline."""
+    words = ["", "a", "b:a", "a 1", "b 1", "c 2", "a:b 10", "ü:ß", "x" * 9000 + " 3"]
+    lines = [words[at] + (f" {more}" if more % 3 else "") for at, more in rng.integers(0, [len(words), 50], (4000, 2))]
+    names = []
+    (tmp_path / "in").mkdir()
+    for number, some in enumerate(np.array_split(np.array(lines, object), 6)):
+        names.append(str(tmp_path / f"in/{number}"))
+        with open(names[-1], "w") as file:
+            file.write("\n".join(some) + "\n" * (number % 2))
+    keys = [how["key"]] if isinstance(how.get("key"), str) else how.get("key", [])
+    options = [
+        *(f"-k{key}" for key in keys),
+        *(["-t:"] if "separator" in how else []),
+        *(["-s"] if "stable" in how else []),
+    ]
+    sort = ["sort", *options, *names]
+    expected = subprocess.run(sort, env={"LC_ALL": "C", "PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, check=True)
+    report = vortex.ray.sort(
+        names, tmp_path / "out", record="lines", **how, partitions=7, memory=LEAST, folders=tmp_path / "runs"
+    )
+    assert b"".join(path.read_bytes() for path in sorted((tmp_path / "out").glob("part-*"))) == expected.stdout
+    assert report.records == len(lines)
+    assert (report.waves > 1) == (way == "folders")
+    assert report.partitions == 7
+    assert vortex.ray.check(tmp_path / "out/manifest.json") is None
+    part = tmp_path / "out/part-00003"
+    part.write_bytes(part.read_bytes().replace(b"x", b"y"))
+    assert "part-00003" in vortex.ray.check(tmp_path / "out/manifest.json")
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_little(machines, tmp_path, rng, count):
     names = files_of(np.arange(count), tmp_path / "in", 2, rng)
@@ -434,7 +468,7 @@ def test_refuses(machines, tmp_path):
     np.arange(3).tofile(tmp_path / "a")
     for how, said in [
         ({}, "dtype or a record"),
-        ({"record": "lines"}, "text"),
+        ({"record": "csv"}, "CSV"),
         ({"dtype": "i8", "memory": 1}, "too little"),
         ({"dtype": "i8", "memory": 1 << 60}, "would take"),
     ]:

@@ -7,6 +7,8 @@ import pytest
 
 import vortex
 from vortex import _core
+from vortex._files import NewFile
+from vortex._ray_forms import Border, LineForm
 
 DTYPES = ["u8", "i2", "f8", "S3", "M8[s]", np.dtype([("key", "i4"), ("place", "u4")])]
 
@@ -84,3 +86,45 @@ def test_records_are_sorted_divided_and_summed(rng):
     numbers.add(_core.sum_records(out, record))
     assert total not in numbers
     assert len(numbers) == record + 1
+
+
+def test_lines_are_sorted_divided_and_merged(rng, tmp_path):
+    """The same for lines, whose merge goes through files where its memory is little."""
+    form = LineForm((["2,2n"], "", "", False), True)
+    lines = [b"%d %d" % (at, more) for at, more in enumerate(rng.integers(0, 1000, 300_000))]
+
+    def text(some):
+        return np.frombuffer(b"".join(line + b"\n" for line in some), np.uint8)
+
+    def by_number(some):
+        return sorted(some, key=lambda line: int(line.split()[1]))
+
+    part = lines[:1000]
+    ends = np.cumsum([len(line) + 1 for line in part])
+    borders = [Border(b"x %d" % (at % 5 * 150), at // 5 * 2, 0) for at in range(10)]
+    borders[5] = Border(part[500], 1, int(ends[499]))
+    borders = [borders[at] for at in form.order(borders)]
+    found, cuts = form.divide(1, text(part), borders, lambda size: np.empty(size, np.uint8))
+    assert found.tobytes() == text(by_number(part)).tobytes()
+    # Of lines with the number of a border, those of parts and places in front of it come before it.
+    for border, cut in zip(borders, cuts[1:]):
+        number = int(border.record.split()[-1])
+        before = [
+            line
+            for at, line in enumerate(part)
+            if (int(line.split()[1]), 1, int(ends[at]) - len(line) - 1) < (number, border.part, border.place)
+        ]
+        assert cut == sum(len(line) + 1 for line in before)
+    expected = text(by_number(lines)).tobytes()
+    runs = [text(by_number(some)) for some in (lines[:1000], lines[1000:200_000], [], lines[200_000:])]
+    for memory in (16 << 20, 1 << 30):
+        with NewFile(str(tmp_path / "merged")) as file:
+            summary = form.merge(runs, file.descriptor, file.part, memory)
+            file.finish()
+            file.appear()
+        assert (tmp_path / "merged").read_bytes() == expected
+        assert summary == form.summary(np.frombuffer(expected, np.uint8)) == form.summary_of_file(tmp_path / "merged")
+        assert [path.name for path in tmp_path.iterdir()] == ["merged"]
+        assert form.disorder(str(tmp_path / "merged"), 16 << 20) is None
+    assert form.before("312031", "302032")
+    assert not form.before("302032", "312031")

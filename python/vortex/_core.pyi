@@ -35,6 +35,19 @@ def ranks(
     records: Any, record: int, keys: Sequence[_Key], borders: Any, /
 ) -> list[tuple[int, int]]: ...
 def count_equal(records: Any, record: int, keys: Sequence[_Key], wanted: Any, /) -> int: ...
+def argsort_lines(
+    lines: Sequence[bytes], keys: tuple[Sequence[str], str, str, bool], stable: bool, /
+) -> list[int]: ...
+def sort_lines(
+    text: Any,
+    keys: tuple[Sequence[str], str, str, bool],
+    stable: bool,
+    borders: Sequence[bytes],
+    places: Sequence[int],
+    to: Any,
+    /,
+) -> list[int]: ...
+def sum_lines(text: Any, /) -> tuple[int, int, bytes, bytes]: ...
 def needs_places(array: Any, kind: int, /) -> bool: ...
 def sort_by_key(
     keys: Any, kind: int, columns: Sequence[tuple[Any, int]], descending: bool, threads: int, /

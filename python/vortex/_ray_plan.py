@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import errno
-from typing import Any, NamedTuple, Sequence
+from typing import NamedTuple, Sequence
 
-import numpy as np
 import ray
 
-from . import _core
-from ._ray_tasks import Border, Piece, Stamp
+from ._ray_tasks import Border, Form, Piece, RecordForm, Stamp, Storage
 
 _MOST_PART = 2 << 30
 _LEAST_PART = 4 << 20
+_PARTS_OF_PROCESSOR = 8
 _LEAST_PARTITION = 256 << 20  # where nobody says how many there are
 SAMPLES_OF_PARTITION = 100
 # Of the memory of all stores: what maps have made lies there twice while it goes from node to node.
@@ -41,34 +40,33 @@ def cluster() -> Cluster:
     )
 
 
-def parts_of(inputs: Sequence[tuple[str, Stamp, int, int]], part_bytes: int) -> list[list[Piece]]:
+def parts_of(
+    storage: Storage, form: Form, inputs: Sequence[tuple[str, Stamp, int, int]], part_bytes: int
+) -> list[list[Piece]]:
     """The inputs (name, stamp, offset and length of the records), in order, as parts of about as many bytes."""
     parts: list[list[Piece]] = []
     room = 0
     for number, (path, stamp, offset, length) in enumerate(inputs):
-        while length:
-            if room == 0:
+        end = offset + length
+        while offset < end:
+            if room <= 0:
                 parts.append([])
                 room = part_bytes
-            some = min(room, length)
-            parts[-1].append(Piece(number, path, stamp, offset, some))
-            offset, length, room = offset + some, length - some, room - some
+            cut = end if room >= end - offset else form.cut(storage, path, offset + room, end)
+            parts[-1].append(Piece(number, path, stamp, offset, cut - offset))
+            room -= cut - offset
+            offset = cut
+        if length and not form.whole(storage, path, end):
+            parts[-1][-1] = parts[-1][-1]._replace(newline=True)
     return parts
 
 
-def borders_of(samples: list[Border], keys: Sequence[Any], size: int, partitions: int) -> list[Border]:
+def borders_of(form: Form, samples: list[Border], partitions: int) -> list[Border]:
     """The first records of all partitions but the first, of which each has about as many samples."""
     samples = sorted(samples, key=lambda one: (one.part, one.place))
-    # Each with its place, which comes back when the records have been sorted.
-    rows = np.zeros((len(samples), size + 8), np.uint8)
-    for at, one in enumerate(samples):
-        rows[at, :size] = np.frombuffer(one.record, np.uint8)
-        rows[at, size:] = np.frombuffer(at.to_bytes(8, "little"), np.uint8)
-    if len(samples):
-        _core.sort_records(rows, size + 8, len(samples), keys or [(0, size, 0, False, False)], False, 1)
-    order = rows[:, size:].copy().view(np.uint64).reshape(-1)
+    order = form.order(samples)
     chosen = sorted({at * len(samples) // partitions for at in range(1, partitions)} - {0})
-    return [samples[int(order[at])] for at in chosen]
+    return [samples[order[at]] for at in chosen]
 
 
 class Plan(NamedTuple):
@@ -82,15 +80,15 @@ class Plan(NamedTuple):
     wave_bytes: int
 
 
-def plan_of(there: Cluster, total: int, size: int, in_place: bool, memory: int, partitions: int) -> Plan:
+def plan_of(there: Cluster, total: int, form: Form, memory: int, partitions: int) -> Plan:
     """A part is what a task holds in its memory, with the same sorted, and pairs of leading bits and places; all
     processors have some; and two waves are in the stores at a time, each of them twice."""
     processors = max(1, there.processors)
     partitions = partitions or max(processors, -(-total // _LEAST_PARTITION))
     in_stores = int(_IN_STORE * there.store * min(len(there.nodes), partitions))
-    of_memory = memory // 2 if in_place else int(memory / (2 + 34 / size))
-    least = max(_LEAST_PART, -(-total // (2 * processors)))
-    part_bytes = max(1, min(_MOST_PART, of_memory, in_stores // 4 // processors, least) // size) * size
+    of_memory = int(memory / form.memory())
+    least = max(_LEAST_PART, -(-total // (_PARTS_OF_PROCESSOR * processors)))
+    part_bytes = max(1, min(_MOST_PART, of_memory, in_stores // 4 // processors, least) // form.size) * form.size
     parts = -(-total // part_bytes)
     if 2 * total <= in_stores:
         return Plan(part_bytes, parts, partitions, 1, max(total, 1))
@@ -160,7 +158,7 @@ def estimate(
     if min(nodes, processors, store, memory, record) < 1 or total < 0:
         raise ValueError("there are nodes, with processors, a store and memory, and records")
     there = Cluster([str(node) for node in range(nodes)], nodes * processors, store, 0.0)
-    plan = plan_of(there, total, record, False, memory, partitions)
+    plan = plan_of(there, total, RecordForm(record, []), memory, partitions)
     each = total / nodes
     carried = each * (nodes - 1) / nodes
     folders = plan.waves > 1

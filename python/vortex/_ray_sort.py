@@ -200,7 +200,7 @@ class Sort:
         samples: list[Border] = []
         for ref in self.tasks.ended(refs, "sampling", total):
             samples += self.tasks.result(ref)
-        return borders_of(samples, self.job.form.keys, self.job.form.size, self._plan.partitions)
+        return borders_of(self.job.form, samples, self._plan.partitions)
 
     def _filled(self, most: float) -> Iterator[list[int]]:
         """Parts, in order, as many at a time as have that many bytes; one at least."""
@@ -253,7 +253,7 @@ class Sort:
                         number - group.first,
                         *shares,
                         node=self._nodes[at],
-                        memory=0,
+                        memory=self.job.form.memory_of_merge(self.job.memory),
                     )
                     refs[ref] = number
             each = total // max(1, len(refs))
@@ -300,7 +300,7 @@ class Sort:
                 *shares,
                 node=self._nodes[at],
                 soft=soft,
-                memory=0,
+                memory=self.job.form.memory_of_merge(self.job.memory),
             )
             refs[ref] = at
         return refs

@@ -24,10 +24,11 @@ from ._arrays import _ROW_KINDS
 from ._files import Path
 from ._keys import Names
 from ._ray_dataset import sort_dataset
+from ._ray_forms import LineForm, RecordForm, Summary, joined
 from ._ray_plan import Estimate, Rates, cluster, estimate, parts_of, plan_of
 from ._ray_sort import Progress, Sort, SortReport, _Tasks, part_name
-from ._ray_tasks import Form, Job, Summary
-from ._sorts import _form, _names_of, _Records, _shown
+from ._ray_tasks import Form, Job
+from ._sorts import _form, _Lines, _names_of, _Records, _shown
 from ._storage import Storage
 
 __all__ = ["Estimate", "Rates", "SortReport", "check", "estimate", "sort", "sort_dataset"]
@@ -38,20 +39,24 @@ _MEMORY = 512 << 20
 _LEAST_MEMORY = 32 << 20
 
 
-def _form_of(form: _Records, descending: bool) -> Form:
+def _form_of(form: _Records | _Lines, descending: bool, stable: bool) -> Form:
+    if isinstance(form, _Lines):
+        return LineForm(form.order, stable)
     dtype = form.dtype
     integer = dtype is not None and dtype.kind in "iu" and dtype in _ROW_KINDS
     keys = form.keys or [(0, form.size, 0, False, False)]
-    return Form(form.size, keys, dtype.str if integer else "", _ROW_KINDS[dtype] if integer else 0, descending)
+    return RecordForm(form.size, keys, dtype.str if integer else "", _ROW_KINDS[dtype] if integer else 0, descending)
 
 
-def _inputs(storage: Storage, names: list[str], form: _Records) -> list[tuple[str, Any, int, int]]:
+def _inputs(storage: Storage, names: list[str], form: _Records | _Lines) -> list[tuple[str, Any, int, int]]:
     """Name, stamp, offset and length of the records."""
     found = []
     for at, name in enumerate(names):
         stamp = storage.stamp(name)
-        offset, length = (form.npy[at].offset, form.npy[at].count * form.size) if form.npy else (0, stamp.size)
-        if length % form.size:
+        offset, length = 0, stamp.size
+        if isinstance(form, _Records) and form.npy:
+            offset, length = form.npy[at].offset, form.npy[at].count * form.size
+        if isinstance(form, _Records) and length % form.size:
             raise OSError(errno.EINVAL, f"its length is no multiple of a record's {form.size} bytes", name)
         found.append((name, stamp, offset, length))
     return found
@@ -62,8 +67,11 @@ def sort(
     output: Path,
     *,
     dtype: npt.DTypeLike = None,
-    record: int | None = None,
+    record: int | str | None = None,
     key: Names = None,
+    letters: str = "",
+    separator: str | None = None,
+    stable: bool = False,
     descending: bool = False,
     partitions: int = 0,
     memory: int = 0,
@@ -78,7 +86,7 @@ def sort(
         "://"; storage_options are for its file systems). Records with equal keys keep their order.
     output: a folder that all machines know, or a place of fsspec. Files appear when they are complete, the
         manifest as the last; FileExistsError where a part or a manifest is there. An error, or Ctrl-C, leaves none.
-    dtype, record, key, descending: as for vortex.sort_file(); text is not sorted here.
+    dtype, record, key, letters, separator, descending, stable: as for vortex.sort_file(). CSV is not sorted here.
     partitions: files of output, at most; 0: one for each 256 MiB, and for each processor. Equal keys are
         divided, too.
     memory: bytes for each task, as which Ray counts it, beside the objects in its store; 0: 512 MiB.
@@ -92,9 +100,9 @@ def sort(
     file name, for disks that are full and inputs that vanish or change too; what tasks raise is raised here.
     """
     names, target = _names_of(inputs), os.fsdecode(os.fspath(output))
-    if isinstance(record, str):
-        raise ValueError(f"record: {record!r} is no length; text is sorted by vortex.sort_file()")
-    form = _form(names, dtype, record, key, "", None, 0, descending, False)
+    if record == "csv":
+        raise ValueError("record: CSV is sorted by vortex.sort_file()")
+    form = _form(names, dtype, record, key, letters, separator, 0, descending, False)
     memory = memory or _MEMORY
     if memory < _LEAST_MEMORY:
         raise ValueError(f"memory: {memory} bytes are too little for a task; {_LEAST_MEMORY} are the least")
@@ -103,7 +111,7 @@ def sort(
     sources = _inputs(storage, names, form)
     job = Job(
         f"vortex-ray-{os.urandom(6).hex()}",
-        _form_of(form, descending),
+        _form_of(form, descending, stable),
         target,
         [os.path.abspath(one) for one in where],
         memory,
@@ -113,12 +121,12 @@ def sort(
     if there.memory < memory:
         raise ValueError(f"memory: a node has {there.memory:.0f} bytes, and a task would take {memory}")
     total = sum(source[3] for source in sources)
-    plan = plan_of(there, total, form.size, bool(job.form.integer), memory, partitions)
+    plan = plan_of(there, total, job.form, memory, partitions)
     with _shown(progress) as shown:
-        return _sort(job, Sort(job, parts_of(sources, plan.part_bytes), there, plan, shown), sources, form)
+        return _sort(job, Sort(job, parts_of(storage, job.form, sources, plan.part_bytes), there, plan, shown), sources)
 
 
-def _sort(job: Job, sort: Sort, sources: list[Any], form: _Records) -> SortReport:
+def _sort(job: Job, sort: Sort, sources: list[Any]) -> SortReport:
     storage = job.storage()
     made = storage.make_folder(job.output)
     taken = [name for name in (_MANIFEST, part_name(0)) if storage.exists(storage.join(job.output, name))]
@@ -129,7 +137,7 @@ def _sort(job: Job, sort: Sort, sources: list[Any], form: _Records) -> SortRepor
     done = False
     try:
         sort.run()
-        manifest = _manifest(job, sort, sources, form)
+        manifest = _manifest(job, sort, sources)
         storage.write_text(storage.join(job.output, _MANIFEST), json.dumps(manifest, indent=1) + "\n")
         done = True
     finally:
@@ -143,7 +151,7 @@ def _sort(job: Job, sort: Sort, sources: list[Any], form: _Records) -> SortRepor
     return sort.report()
 
 
-def _manifest(job: Job, sort: Sort, sources: list[Any], form: _Records) -> dict[str, Any]:
+def _manifest(job: Job, sort: Sort, sources: list[Any]) -> dict[str, Any]:
     """Raises OSError (EIO) where what was written is not what was read."""
     inputs: list[list[Summary]] = [[] for _ in sources]
     for number in sorted(sort.summaries):
@@ -151,27 +159,22 @@ def _manifest(job: Job, sort: Sort, sources: list[Any], form: _Records) -> dict[
             inputs[piece.input].append(summary)
     parts = [sort.results[number] for number in sorted(sort.results)]
     sums = sum(one.sum for some in inputs for one in some) % 2**64, sum(one.sum for one in parts) % 2**64
-    counts = sum(source[3] for source in sources) // form.size, sum(one.records for one in parts)
+    counts = sum(one.records for some in inputs for one in some), sum(one.records for one in parts)
     if sums[0] != sums[1] or counts[0] != counts[1]:
         raise OSError(
             errno.EIO, f"{counts[1]} records were written and {counts[0]} read, or they are others", job.output
         )
     return {
         "version": _VERSION,
-        "record": form.size,
-        "keys": job.form.keys,
+        "record": "lines" if isinstance(job.form, LineForm) else job.form.size,
+        "keys": job.form.order_of if isinstance(job.form, LineForm) else job.form.keys,
+        "stable": isinstance(job.form, RecordForm) or job.form.stable,
         "records": counts[1],
         "sum": f"{sums[1]:016x}",
-        "inputs": [{"name": source[0], **_described(_joined(some))} for source, some in zip(sources, inputs)],
+        "inputs": [{"name": source[0], **_described(joined(some))} for source, some in zip(sources, inputs)],
         "parts": [{"name": part_name(number), **_described(one)} for number, one in enumerate(parts)],
         "report": sort.report()._asdict(),
     }
-
-
-def _joined(some: list[Summary]) -> Summary:
-    if not some:
-        return Summary(0, 0, "", "")
-    return Summary(sum(one.records for one in some), sum(one.sum for one in some) % 2**64, some[0].first, some[-1].last)
 
 
 def _described(one: Summary) -> dict[str, Any]:
@@ -191,10 +194,13 @@ def check(manifest: Path, *, storage_options: dict[str, Any] | None = None) -> s
     if not isinstance(said, dict) or said.get("version") != _VERSION:
         raise ValueError(f"{name} is no manifest of version {_VERSION}")
     folder = name.rpartition("/")[0] if storage.is_remote(name) else os.path.dirname(os.path.abspath(name))
-    keys = [tuple(one) for one in said["keys"]]
+    if said["record"] == "lines":
+        form: Form = LineForm(tuple(said["keys"]), said["stable"])
+    else:
+        form = RecordForm(said["record"], [tuple(one) for one in said["keys"]])
     job = Job(
         f"vortex-ray-{os.urandom(6).hex()}",
-        Form(said["record"], keys, "", 0, False),
+        form,
         folder,
         [tempfile.gettempdir()],
         _MEMORY,
@@ -213,11 +219,11 @@ def check(manifest: Path, *, storage_options: dict[str, Any] | None = None) -> s
     finally:
         tasks.end()
         tasks.clean()
-    complaints += _complaints_of_whole(said, list(parts.items()), keys)
+    complaints += _complaints_of_whole(said, list(parts.items()), form)
     return next(filter(None, complaints), None)
 
 
-def _complaints_of_whole(said: dict[str, Any], parts: list[tuple[str, Summary]], keys: list[Any]) -> list[str]:
+def _complaints_of_whole(said: dict[str, Any], parts: list[tuple[str, Summary]], form: Form) -> list[str]:
     found = []
     for things in ("inputs", "parts"):
         if sum(one["records"] for one in said[things]) != said["records"]:
@@ -226,6 +232,6 @@ def _complaints_of_whole(said: dict[str, Any], parts: list[tuple[str, Summary]],
             found.append(f"the {things} have another sum than the whole")
     there = [(name, one) for name, one in parts if one.records]
     for (before, left), (name, right) in zip(there, there[1:]):
-        if _ray_tasks.comes_before(right.first, left.last, said["record"], keys):
+        if form.before(right.first, left.last):
             found.append(f"{name} begins with a key that belongs before the last one of {before}")
     return found
