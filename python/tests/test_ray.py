@@ -220,7 +220,7 @@ def test_lines(machines, tmp_path, rng, way, how):
         names, tmp_path / "out", record="lines", **how, partitions=7, memory=LEAST, folders=tmp_path / "runs"
     )
     assert b"".join(path.read_bytes() for path in sorted((tmp_path / "out").glob("part-*"))) == expected.stdout
-    assert report.records == len(lines)
+    assert report.records == expected.stdout.count(b"\n")
     assert (report.waves > 1) == (way == "folders")
     assert report.partitions == 7
     assert vortex.ray.check(tmp_path / "out/manifest.json") is None
@@ -314,7 +314,9 @@ def test_a_lost_node(machines, tmp_path, rng, way, stage):
     assert removed == [stage]
     assert output_of(tmp_path / "out", np.uint8).tobytes() == expected.tobytes()
     assert names_in(tmp_path / "out") == ["manifest.json", *(f"part-{at:05}" for at in range(6))]
-    assert report.made_again in ((2, 4, 6) if way == "folders" else (0,))
+    # A node may have written all of its parts before.
+    least = 2 if (way, stage) == ("folders", "mapping") else 0
+    assert report.made_again in (range(least, 7, 2) if way == "folders" else (0,))
 
 
 def test_a_killed_worker(machines, tmp_path, rng):

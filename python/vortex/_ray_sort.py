@@ -16,7 +16,7 @@ from ._ray_plan import SAMPLES_OF_PARTITION, Cluster, Plan, borders_of, cluster
 from ._ray_tasks import Border, Job, LostRuns, Piece, Summary, part_name
 
 _TRIES = 5
-_PATIENCE = 20.0  # seconds, with a cluster that may be gone
+_PATIENCE = 600.0  # seconds, with a cluster that may be gone
 _RETRIES = 10
 _LOST = (
     LostRuns,
@@ -49,7 +49,7 @@ class _Tasks:
     def __init__(self, job: Job, progress: Progress | None) -> None:
         self.job = job
         self._progress = progress
-        self._all: dict[Any, bool] = {}  # whether it depends on others
+        self._all: set[Any] = set()
         self._done: dict[str, int] = {}  # bytes, in each phase
 
     def start(
@@ -65,7 +65,7 @@ class _Tasks:
         strategy = NodeAffinitySchedulingStrategy(node, soft=soft) if node else "SPREAD"
         memory = self.job.memory if memory is None else memory
         refs = (
-            _remote(function)
+            _remote(_ray_tasks.run)
             .options(
                 name=f"vortex {name}",
                 num_cpus=1,
@@ -75,14 +75,14 @@ class _Tasks:
                 retry_exceptions=False,
                 scheduling_strategy=strategy,
             )
-            .remote(self.job, *arguments)
+            .remote(self.job, returns, function, *arguments)
         )
-        self._all[refs[0] if returns > 1 else refs] = any(isinstance(one, ray.ObjectRef) for one in arguments)
+        self._all.add(refs[0] if returns > 1 else refs)
         return refs
 
     def result(self, ref: Any) -> Any:
         """Raises what the task raised, as it raised it."""
-        self._all.pop(ref, None)
+        self._all.discard(ref)
         try:
             return ray.get(ref)
         except ray.exceptions.RayTaskError as failed:
@@ -106,24 +106,16 @@ class _Tasks:
             self._progress(phase, self._done[phase], total)
 
     def end(self) -> None:
-        """Ends what still runs, and waits until it has: it may be writing.
+        """Ends what has not begun, and waits for what has: it may be writing.
 
-        Ray ends the process that cancels a task while it looks for what the task depends on. So those come first
-        that depend on nothing; without them, others have failed, or have what they need, when Ray answers.
+        Not by ray.cancel(): Ray 2.60 may end this process where it cancels a task that ends, or that looks for what
+        it depends on.
         """
-        self._end([ref for ref, depends in self._all.items() if not depends])
-        self._end(list(self._all))
-
-    def _end(self, refs: list[Any]) -> None:
-        if not refs:
-            return
-        ray.wait([_remote(_ray_tasks.answer).options(num_cpus=0).remote()], timeout=_PATIENCE)
-        for ref in refs:
-            with contextlib.suppress(Exception):
-                ray.cancel(ref, force=True)
-        ray.wait(refs, num_returns=len(refs), timeout=_PATIENCE, fetch_local=False)
-        for ref in refs:
-            self._all.pop(ref, None)
+        left = list(self._all)
+        if left:
+            with _ray_tasks.stopped(self.job):
+                ray.wait(left, num_returns=len(left), timeout=_PATIENCE, fetch_local=False)
+        self._all.clear()
 
     def clean(self) -> None:
         """Removes the folders of this sort on all nodes, and output that has no name yet."""
