@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -258,10 +257,6 @@ TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
   auto random = test_random();
   ListSort sort(random_records(8, 2'300'000), RecordFormat(8, {parse_record_key("0:8:u64")}),
                 7 * kMiB);
-  std::vector<std::uint64_t> words(sort.list.count());
-  std::memcpy(words.data(), sort.list.bytes.data(), sort.list.bytes.size());
-  std::sort(words.begin(), words.end());
-  sort.sorted = bytes_of(words);
   SortResources& resources = sort.options.resources;
   resources.block_bytes = 64 << 10;
   for (const unsigned threads : thread_counts(random)) {

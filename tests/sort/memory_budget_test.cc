@@ -281,7 +281,7 @@ TEST(MemoryBudgetOfSorts, AShareGrowsWhenAnotherEnds) {
     sorter.sort();
     EXPECT_EQ(budget->free_bytes(), 12 * kMiB);
     EXPECT_GE(sorter.plan().pool_blocks, 2 * blocks);
-    std::sort(expected.begin(), expected.end());
+    put_in_order(expected);
     EXPECT_TRUE(std::equal(sorter.begin(), sorter.end(), expected.begin(), expected.end()));
   }
 }
@@ -325,7 +325,7 @@ TEST(MemoryBudgetOfSorts, AShareThatCannotGrowStays) {
     }
     EXPECT_EQ(sorter.plan().pool_blocks, blocks);
     EXPECT_EQ(budget->free_bytes(), 512 * kMiB);
-    std::sort(expected.begin(), expected.end());
+    put_in_order(expected);
     EXPECT_TRUE(std::equal(sorter.begin(), sorter.end(), expected.begin(), expected.end()));
   }
 }
@@ -361,7 +361,7 @@ TEST(MemoryBudgetOfSorts, TheShareOfLinesGrowsWhenAnotherEnds) {
   for (const std::uint64_t number : random_numbers(250'000))
     lines.push_back(std::to_string(number));
   std::vector<std::string> expected = lines;
-  std::sort(expected.begin(), expected.end());
+  put_in_order(expected);
   for (const unsigned threads : {1u, 2u, 7u}) {
     unsigned merges[2] = {};
     for (const bool ends : {false, true}) {

@@ -42,6 +42,10 @@ inline std::vector<std::uint64_t> random_numbers(std::size_t count, std::uint64_
   return numbers;
 }
 
+// Puts items in order, compiled without sanitizers.
+void put_in_order(std::vector<std::uint64_t>& items);
+void put_in_order(std::vector<std::string>& items);
+
 // A kind: an item for each number, another order of items, and a sorter.
 class PushedNumbers {
  public:

@@ -65,7 +65,7 @@ class SortChainOf : public ::testing::Test {
         }
         chain[i]->sort();
       }
-      std::sort(expected.begin(), expected.end());
+      put_in_order(expected);
       EXPECT_EQ(wrong_ones(*chain.back(), expected), 0u);
       EXPECT_FALSE(chain.back()->next());
     }
@@ -104,7 +104,7 @@ TYPED_TEST(SortChainOf, ASortThatIsReadGivesBackWhatIsAskedFor) {
       TypeParam sorter(resources_in(this->folder, this->budget, 2));
       for (const auto& item : expected) sorter.push(item);
       sorter.sort();
-      std::sort(expected.begin(), expected.end());
+      put_in_order(expected);
       EXPECT_EQ(wrong_ones(sorter, expected, 0, read_before), 0u);
       const MemoryShare most = this->budget->take(kBudget / 2, kBudget);
       EXPECT_GE(most.bytes(), kBudget / 2);
@@ -150,7 +150,7 @@ TEST(SortChain, OfSeveralThreadsEnds) {
   const auto items = random_numbers(1'300'000);
   auto expected = items;
   for (auto& item : expected) item = PushedNumbers::changed(item);
-  std::sort(expected.begin(), expected.end());
+  put_in_order(expected);
   const TemporaryFolder folder{fast_folder()};
   const auto budget = MemoryBudget::make(kBudget);
   std::atomic<unsigned> sorted{0};
@@ -259,7 +259,7 @@ TEST(SortChain, OfFilesAndSortersEnds) {
   Sorter<std::uint64_t> sorter(resources_in(folder, budget, 2));
   sorter.push(expected);
   sorter.sort();
-  std::sort(expected.begin(), expected.end());
+  put_in_order(expected);
   EXPECT_EQ(*sorter.begin(), expected.front());
   ExternalSortOptions files;
   files.inputs = {folder.file("in")};
@@ -288,7 +288,7 @@ TEST(SortChain, OfLinesInLargeBlocksWritesItsOutput) {
       file << expected.back() << '\n';
     }
   }
-  std::sort(expected.begin(), expected.end());
+  put_in_order(expected);
   LineSortOptions lines;
   lines.inputs = {folder.file("in")};
   lines.output = folder.file("out");
@@ -335,7 +335,7 @@ TEST(SortChain, OfTheCInterfaceEnds) {
   ASSERT_EQ(vtx_sorter_create(&format, &resources, &second), 0);
   ASSERT_EQ(vtx_sorter_push(second, vtx_input_data(sorted), expected.size()), 0);
   ASSERT_EQ(vtx_sorter_sort(second, &sorted), 0);
-  std::sort(expected.begin(), expected.end());
+  put_in_order(expected);
   const auto* const data = static_cast<const std::uint64_t*>(vtx_input_data(sorted));
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < expected.size(); ++i) wrong += data[i] != expected[i];
