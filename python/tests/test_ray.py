@@ -249,11 +249,13 @@ def test_many_small_files_and_one_key(machines, tmp_path, rng):
     assert max(one["records"] for one in manifest["parts"]) < 2000
 
 
-def test_npy(machines, tmp_path, rng):
+def test_npy(machines, tmp_path, rng, monkeypatch):
+    """By names in the working folder, which is no worker's."""
+    monkeypatch.chdir(tmp_path)
     numbers = rng.random(1000)
     np.save(tmp_path / "a.npy", numbers[:300])
     np.save(tmp_path / "b.npy", numbers[300:])
-    vortex.ray.sort([tmp_path / "a.npy", tmp_path / "b.npy"], tmp_path / "out")
+    vortex.ray.sort(["a.npy", "b.npy"], "out")
     np.testing.assert_array_equal(output_of(tmp_path / "out", np.float64), np.sort(numbers))
 
 

@@ -313,7 +313,7 @@ class LineForm(NamedTuple):
         return joined(found)
 
     def disorder(self, path: str, memory: int) -> int | None:
-        found = _core.check_line_files([path], self.order_of, 0, False, memory, 1, None)
+        found = _core.check_line_files([path], self.order_of, 0, False, min(memory, 64 << 20), 1, None)
         return None if found is None else found[1] - 1
 
     def before(self, left: str, right: str) -> bool:

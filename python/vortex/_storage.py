@@ -34,6 +34,10 @@ class Storage:
     def is_remote(name: str) -> bool:
         return "://" in name
 
+    def absolute(self, name: str) -> str:
+        """As workers know it, which have other working folders."""
+        return name if self.is_remote(name) else os.path.abspath(name)
+
     def _remote(self, name: str) -> tuple[Any, str]:
         try:
             from fsspec.core import url_to_fs

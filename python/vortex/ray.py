@@ -108,11 +108,11 @@ def sort(
         raise ValueError(f"memory: {memory} bytes are too little for a task; {_LEAST_MEMORY} are the least")
     storage = Storage(storage_options)
     where = _names_of(folders) or [tempfile.gettempdir()]
-    sources = _inputs(storage, names, form)
+    sources = _inputs(storage, [storage.absolute(name) for name in names], form)
     job = Job(
         f"vortex-ray-{os.urandom(6).hex()}",
         _form_of(form, descending, stable),
-        target,
+        storage.absolute(target),
         [os.path.abspath(one) for one in where],
         memory,
         storage_options or {},
