@@ -247,6 +247,12 @@ TEST(RunFormation, IsPushedWhileTheRunBeforeIsEmitted) {
   EXPECT_GT(runs_of_all, 50u);
 }
 
+// Of several readers; 0: they push all.
+int error_of_push(RunFormation& runs, const std::byte* records, std::size_t count) {
+  return test::error_of(
+      [&] { guarded([&] { runs.push(records, count, Readers::kSeveral); }).throw_if_failed(); });
+}
+
 void expect_full_runs(std::size_t least, const RecordOrder& order, const RecordList& list,
                       std::size_t blocks, const RunFormationOptions& options,
                       std::mt19937_64& random) {
@@ -512,12 +518,7 @@ TEST(RunFormation, FailsWhereAStoreDoes) {
       ASSERT_EQ(runs.push(list.at(0), first), first);
       os::set_failure_hook(
           +[](os::MemoryCall call) noexcept { return call == os::MemoryCall::kMove ? ENOMEM : 0; });
-      EXPECT_EQ(test::error_of([&] {
-                  guarded([&] {
-                    runs.push(list.at(first), list.count() - first, Readers::kSeveral);
-                  }).throw_if_failed();
-                }),
-                ENOMEM);
+      EXPECT_EQ(error_of_push(runs, list.at(first), list.count() - first), ENOMEM);
       os::set_failure_hook(nullptr);
     }
     EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
@@ -540,12 +541,7 @@ TEST(RunFormation, FailsWhereTheInputDoes) {
       script->fail_at = 5;
       InputStream<std::byte> stream(
           std::make_unique<test::MemorySource>(pool, 3, list.bytes, script), {});
-      EXPECT_EQ(test::error_of([&] {
-                  guarded([&] {
-                    runs.push(stream.data(), list.count(), Readers::kSeveral);
-                  }).throw_if_failed();
-                }),
-                EIO);
+      EXPECT_EQ(error_of_push(runs, stream.data(), list.count()), EIO);
     }
     EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
   }
