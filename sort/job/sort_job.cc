@@ -109,6 +109,7 @@ void SortJob::begin_forming() {
   }
   buckets_.emplace(*pool(), plan_.bucket_blocks, "buckets");
   make_run_formation(formation_, *order_, *buckets_, plan_.formation);
+  if (plan_.first_records != 0) bound_.emplace(*order_);
 }
 
 void SortJob::take(const std::byte* records, std::uint64_t count, Readers readers) {
@@ -124,40 +125,22 @@ void SortJob::take_first(const std::byte* records, std::uint64_t count, Readers 
       static_cast<std::size_t>(std::max<std::uint64_t>(most_bytes / record_bytes, 1));
   while (count > 0) {
     const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(count, at_once));
-    const std::byte* const bound = few_ ? nullptr : this->bound();
-    std::size_t passed = some;
-    if (few_) {
+    std::span<const std::byte> wanted;
+    {
       const WorkSpan span(SpanKind::kPartition);
-      guarded([&] { few_->take(records, some); }).throw_if_failed();
-    } else if (bound == nullptr) {
-      put(records, some, readers);
-      passed = 0;
-    } else {
-      before_bound_.resize(at_once * record_bytes);
-      std::size_t kept = 0;
-      {
-        const WorkSpan span(SpanKind::kPartition);
-        guarded([&] {
-          kept = order_->copy_before(bound, records, some, before_bound_.data());
-        }).throw_if_failed();
-      }
-      put(before_bound_.data(), kept, Readers::kOne);
-      passed -= kept;
+      guarded([&] {
+        if (few_) return few_->take(records, some);
+        wanted = bound_->wanted(records, some);
+      }).throw_if_failed();
     }
+    put(wanted.data(), wanted.size() / record_bytes,
+        wanted.data() == records ? readers : Readers::kOne);
+    const std::size_t passed = some - wanted.size() / record_bytes;
     records_ += passed;
     watch().add(passed * record_bytes);
     records += some * record_bytes;
     count -= some;
   }
-}
-
-// The record that all wanted ones come before, or are; null: none is known.
-const std::byte* SortJob::bound() {
-  if (!background_.busy() && !next_bound_.empty()) {
-    if (bound_.empty() || order_->less(next_bound_.data(), bound_.data())) bound_.swap(next_bound_);
-    next_bound_.clear();
-  }
-  return bound_.empty() ? nullptr : bound_.data();
 }
 
 void SortJob::put(const std::byte* records, std::uint64_t count, Readers readers) {
@@ -279,7 +262,7 @@ void SortJob::emit(RecordOutput& out, Emit run) {
   guarded([&] {
     few_ ? few_->emit(sorted.to()) : ((*formation_).*run)(sorted.to(), &sorted);
   }).throw_if_failed();
-  if (sorted.full()) next_bound_.assign(sorted.last(), sorted.last() + order_->record_bytes());
+  if (bound_ && sorted.full()) bound_->tell(sorted.last());
 }
 
 // The last part of a sort, in which others may want its memory.

@@ -8,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "sort/job/run_collection.h"
 #include "sort/job/sort_context.h"
@@ -115,7 +114,6 @@ class SortJob final {
   std::size_t blocks_for_spilled() const;
 
   void take_first(const std::byte* records, std::uint64_t count, Readers readers);
-  const std::byte* bound();
   void put(const std::byte* records, std::uint64_t count, Readers readers);
   void shrink();
   bool begins_early() const noexcept;
@@ -136,13 +134,10 @@ class SortJob final {
   std::optional<StreamPool> buckets_;
   std::optional<RunFormation> formation_;
   // Of a sort that wants the first records only: these, if they are few, no formation, and blocks
-  // that stay unused for them; or a record that no wanted one comes behind, the one that the last
-  // run has told, and those of an input that come before it.
+  // that stay unused for them; or what its runs tell of them.
   std::optional<BlockQuota> of_few_;
   std::optional<FirstRecords> few_;
-  std::vector<std::byte> bound_;
-  std::vector<std::byte> next_bound_;
-  std::vector<std::byte> before_bound_;
+  std::optional<FirstBound> bound_;
   std::uint64_t records_ = 0;
   bool in_memory_ = true;
   RunCounts counts_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "sort/record/record_output.h"
 #include "vortex/detail/record/key.h"
@@ -100,5 +101,32 @@ void FirstRecords::cut() {
 }
 
 void FirstRecords::emit(RecordOutput& out) { order_.sort(records_, size_, scratch_, out); }
+
+FirstBound::FirstBound(const RecordOrder& order)
+    : order_(order), record_bytes_(order.record_bytes()) {}
+
+void FirstBound::tell(const std::byte* record) {
+  const std::lock_guard lock(mutex_);
+  if (!told_.empty() && !order_.less(record, told_.data())) return;
+  told_.assign(record, record + record_bytes_);
+}
+
+// Null: none is known.
+const std::byte* FirstBound::bound() {
+  const std::lock_guard lock(mutex_);
+  if (!told_.empty()) {
+    if (bound_.empty() || order_.less(told_.data(), bound_.data())) bound_.swap(told_);
+    told_.clear();
+  }
+  return bound_.empty() ? nullptr : bound_.data();
+}
+
+std::span<const std::byte> FirstBound::wanted(const std::byte* records, std::size_t count) {
+  const std::byte* const bound = this->bound();
+  if (bound == nullptr) return {records, count * record_bytes_};
+  wanted_.resize(count * record_bytes_);
+  const std::size_t kept = order_.copy_before(bound, records, count, wanted_.data());
+  return std::span(wanted_).first(kept * record_bytes_);
+}
 
 }}  // namespace vortex::v0

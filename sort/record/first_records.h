@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "vortex/record_order.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -46,6 +48,32 @@ class FirstRecords {
   std::byte* const sorted_;
   std::size_t size_ = 0;
   const std::byte* bound_ = nullptr;  // the last of the first; null: fewer came
+};
+
+// Which records may still be among the first, while runs are formed: those that come before a
+// record that as many as are wanted came before, or were, in a run. One thread takes records; any
+// other may tell.
+class FirstBound {
+ public:
+  // The order outlives it.
+  explicit FirstBound(const RecordOrder& order);
+
+  // In a run, `record` was the last of as many as are wanted, all of which were taken before.
+  // Allocates.
+  void tell(const std::byte* record);
+  // Those of `count` records that may be among the first: themselves, as long as nothing was told,
+  // or copies, valid until the next call. Reading them may fault. Allocates.
+  std::span<const std::byte> wanted(const std::byte* records, std::size_t count);
+
+ private:
+  const std::byte* bound();
+
+  const RecordOrder& order_;
+  const std::size_t record_bytes_;
+  std::vector<std::byte> bound_;  // no wanted record comes behind it; empty: none is known
+  std::vector<std::byte> wanted_;
+  FutexMutex mutex_;             // guards
+  std::vector<std::byte> told_;  // the least record that was told since the last call
 };
 
 }}  // namespace vortex::v0

@@ -11,6 +11,7 @@
 #include <numeric>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,6 +67,39 @@ TEST(FirstRecords, AreThoseOfAStableSort) {
     RecordList expected = stably_sorted(order, list);
     if (unique) expected = firsts_of_equal(order, expected);
     EXPECT_TRUE(same_bytes(found.list.bytes, first_of(expected, most).bytes));
+  }
+}
+
+// As long as nothing was told, all are wanted where they lie; then those before the least of what
+// was told, whoever tells it, and in whichever order.
+TEST(FirstBound, LetsPassWhatComesBeforeWhatWasTold) {
+  auto random = test_random();
+  for (int round = 0; round < 100 && !HasFailure(); ++round) {
+    const std::size_t record_bytes = random_record_bytes(random);
+    const FormatOrder order(random_format(record_bytes, random));
+    const RecordList list = make_records(kShapes[random() % std::size(kShapes)], record_bytes,
+                                         1 + random_count(record_bytes, 400'000, random), random);
+    SCOPED_TRACE(to_string(order.format()));
+    FirstBound bound(order);
+    const std::byte* least = nullptr;
+    for (std::size_t at = 0; at < list.count();) {
+      const std::size_t most = std::min<std::size_t>(1'000, list.count() - at);
+      const std::size_t some = 1 + random() % most;
+      RecordCollector expected(record_bytes);
+      for (std::size_t i = at; i < at + some; ++i) {
+        if (least == nullptr || order.less(list.at(i), least)) expected.append(list.at(i));
+      }
+      const std::span<const std::byte> wanted = bound.wanted(list.at(at), some);
+      EXPECT_EQ(wanted.data() == list.at(at), least == nullptr);
+      EXPECT_TRUE(std::equal(wanted.begin(), wanted.end(), expected.list.bytes.begin(),
+                             expected.list.bytes.end()));
+      for (unsigned times = random() % 3; times > 0; --times) {
+        const std::byte* const told = list.at(random() % list.count());
+        if (least == nullptr || order.less(told, least)) least = told;
+        std::thread([&] { bound.tell(told); }).join();
+      }
+      at += some;
+    }
   }
 }
 
