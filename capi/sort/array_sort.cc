@@ -72,7 +72,7 @@ class CarriedRecords {
       : records_(static_cast<std::byte*>(records)), count_(count), format_(format) {
     if (format.leading_bits_decide()) return;
     places_.reset(new Pair64[count]);
-    held_.reset(new std::byte[format.record_bytes()]);
+    held_.reset(new std::byte[detail::moving_bytes(format.record_bytes())]);
   }
 
   // `number`: the only key, where it is a number of this machine.

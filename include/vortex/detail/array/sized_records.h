@@ -23,26 +23,12 @@ namespace vortex { inline namespace v0 { namespace detail {
 // visit out of order does.
 inline constexpr std::size_t kMaxCarriedBytes = 256;
 
-// Moves the record at places[i].value to place i, for each of `count` records of `bytes` bytes. The
-// values are a permutation, and no longer afterwards. `held` is room for one record.
-inline void move_to_places(void* records, std::size_t bytes, Pair64* places, std::size_t count,
-                           void* held) noexcept {
-  const auto record = [=](std::size_t i) { return static_cast<std::byte*>(records) + i * bytes; };
-  // Along each cycle a record moves to where it belongs, and makes its own place free.
-  for (std::size_t begin = 0; begin < count; ++begin) {
-    if (places[begin].value == begin) continue;
-    std::memcpy(held, record(begin), bytes);
-    std::size_t at = begin;
-    while (places[at].value != begin) {
-      const std::size_t from = places[at].value;
-      std::memcpy(record(at), record(from), bytes);
-      places[at].value = at;
-      at = from;
-    }
-    std::memcpy(record(at), held, bytes);
-    places[at].value = at;
-  }
-}
+// Moves the record at places[i].value to place i, for each of `count` records of `record_bytes`
+// bytes. The values are a permutation, and no longer afterwards, as are the keys. `held` is room
+// for moving_bytes(): that of one record, or 64 KiB at most.
+VORTEX_EXPORT void move_to_places(void* records, std::size_t record_bytes, Pair64* places,
+                                  std::size_t count, void* held) noexcept;
+VORTEX_EXPORT std::size_t moving_bytes(std::size_t record_bytes) noexcept;
 
 // Sorts the keys, bits_at(i), with the places they come from, lets settle(pairs) sort those of
 // equal bits further, and then moves each record, of `bytes` bytes, once. Stable. Takes 16 bytes a
@@ -51,7 +37,7 @@ template <typename BitsAt, typename Settle>
 void sort_by_places(void* records, std::size_t bytes, std::size_t count, unsigned threads,
                     const BitsAt& bits_at, const Settle& settle) {
   const std::unique_ptr<Pair64[]> places(new Pair64[count]);
-  const std::unique_ptr<std::byte[]> held(new std::byte[bytes]);
+  const std::unique_ptr<std::byte[]> held(new std::byte[moving_bytes(bytes)]);
   for (std::size_t i = 0; i < count; ++i) places[i] = {bits_at(i), i};
   sort_pairs_64(places.get(), count, true, threads);
   settle(places.get());
