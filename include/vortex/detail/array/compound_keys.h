@@ -55,12 +55,12 @@ class ByteKeySort {
         continue;
       }
       sort_by_number(group, [&](const T& record) { return word_of(record, word); });
-      for (std::size_t begin = 0; begin < group.size();) {
-        const std::uint64_t here = word_of(group[begin], word);
-        std::size_t end = begin + 1;
-        while (end < group.size() && word_of(group[end], word) == here) ++end;
+      std::uint64_t here = word_of(group.front(), word), next = here;
+      for (std::size_t begin = 0, end; begin < group.size(); begin = end, here = next) {
+        for (end = begin + 1; end < group.size(); ++end) {
+          if ((next = word_of(group[end], word)) != here) break;
+        }
         const std::span<T> equal = group.subspan(begin, end - begin);
-        begin = end;
         if (equal.size() == 1) continue;
         if (equal.size() <= kFew) {
           sort_few(equal, word);
@@ -100,13 +100,13 @@ class ByteKeySort {
   std::uint64_t word_of(const T& record, std::size_t word) const {
     const Bytes bytes = bytes_of(record);
     const std::size_t at = word * kWord;
-    unsigned char eight[kWord] = {};
-    if (at < bytes.size()) {
-      std::memcpy(eight, bytes.data() + at, std::min<std::size_t>(kWord, bytes.size() - at));
-    }
     std::uint64_t number = 0;
-    for (const unsigned char byte : eight) number = number << 8 | byte;
-    return number;
+    if (at + kWord <= bytes.size()) [[likely]] {
+      std::memcpy(&number, bytes.data() + at, kWord);
+    } else if (at < bytes.size()) {
+      std::memcpy(&number, bytes.data() + at, bytes.size() - at);
+    }
+    return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
   }
 
   bool any_beyond(std::span<T> records, std::size_t word) const {
