@@ -52,7 +52,7 @@ SmallSort<Pair64> small_sort_for<Pair64>([[maybe_unused]] Isa isa) noexcept {
 
 SmallSort<Pair64> stable_small_sort_of_pairs([[maybe_unused]] Isa isa) noexcept {
 #if defined(__x86_64__)
-  if (isa == Isa::kAvx512) return &small_sort_pair64_by_place<&small_sort_u64_avx512>;
+  if (isa == Isa::kAvx512) return &stable_small_sort_pair64_avx512;
   if (isa == Isa::kAvx2) return &small_sort_pair64_by_place<&small_sort_u64_avx2>;
 #endif
   return &small_sort_pair64_by_place<&small_sort_keys_portable<std::uint64_t>>;

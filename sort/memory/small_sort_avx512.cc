@@ -1,6 +1,11 @@
 // The base case with AVX-512: 32 to 128 records in up to 16 registers.
 #include "sort/memory/small_sort_avx512.h"
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
 #include "sort/memory/avx512_lanes.h"
 #include "vortex/detail/array/small_sort.h"
 
@@ -210,6 +215,65 @@ VORTEX_NETWORK_TARGET bool sort_pair64(const Pair64* in, std::size_t count, Pair
   return true;
 }
 
+// Words of a key's upper bits and the pair's place, sorted; the pairs follow. Returns false, with
+// nothing written, where bits that a word has no room for might decide.
+template <int R>
+VORTEX_NETWORK_TARGET bool sort_pair64_stably(const Pair64* in, std::size_t count,
+                                              Pair64* out) noexcept {
+  constexpr int kPlaceBits = std::bit_width(kMaxSmallSort - 1);
+  constexpr std::uint64_t kPlaces = kMaxSmallSort - 1;
+  const __m512i most = _mm512_set1_epi64(-1);
+  const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  const auto* words = reinterpret_cast<const std::uint64_t*>(in);
+  __m512i v[R], ordered[R];
+  __m512i lows = most, highs = _mm512_setzero_si512();
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    const __m512i first =
+        _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(2 * count, 2 * i), words + 16 * i);
+    const __m512i second =
+        _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(2 * count, 2 * i + 1), words + 16 * i + 8);
+    v[i] = _mm512_permutex2var_epi64(first, even, second);
+    lows = _mm512_min_epu64(lows, v[i]);
+    highs = _mm512_mask_max_epu64(highs, mask_of<__mmask8>(count, i), highs, v[i]);
+  }
+  const std::uint64_t low = _mm512_reduce_min_epu64(lows);
+  const auto width = static_cast<int>(std::bit_width(_mm512_reduce_max_epu64(highs) - low));
+  const int dropped = width + kPlaceBits > 64 ? width + kPlaceBits - 64 : 0;
+  const __m128i shift = _mm_cvtsi32_si128(dropped);
+  const __m512i lowest = _mm512_set1_epi64(static_cast<long long>(low));
+  const __m512i lanes = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+  // What is no pair has the largest word, which a pair has only at the last place there can be.
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    const __m512i bits = _mm512_srl_epi64(_mm512_sub_epi64(v[i], lowest), shift);
+    const __m512i word = _mm512_or_si512(_mm512_slli_epi64(bits, kPlaceBits),
+                                         _mm512_add_epi64(lanes, _mm512_set1_epi64(8 * i)));
+    v[i] = _mm512_mask_mov_epi64(most, mask_of<__mmask8>(count, i), word);
+  }
+  sort_registers<LanesU64, R>(v);
+  columns_in_order<R>(v, ordered);
+  alignas(64) std::uint64_t sorted[8 * R];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) _mm512_store_si512(sorted + 8 * i, ordered[i]);
+  if (dropped != 0) {
+    bool ties = false;
+    for (std::size_t i = 1; i < count; ++i) ties |= (sorted[i] ^ sorted[i - 1]) <= kPlaces;
+    if (ties) return false;
+  }
+  const auto write = [&](const Pair64* from) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = from[sorted[i] & kPlaces];
+  };
+  if (in != out) {
+    write(in);
+  } else {
+    Pair64 held[8 * R];
+    std::memcpy(held, in, count * sizeof(Pair64));
+    write(held);
+  }
+  return true;
+}
+
 }  // namespace
 
 VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count,
@@ -243,6 +307,17 @@ VORTEX_AVX512 void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
   if (!sorted) {
     small_sort_stable(in, count, out, [](const Pair64& record) { return record.key; });
   }
+}
+
+VORTEX_AVX512 void stable_small_sort_pair64_avx512(const Pair64* in, std::size_t count,
+                                                   Pair64* out) noexcept {
+  if (count == 0) return;  // no record, no pointer
+  const bool sorted = count > 64   ? sort_pair64_stably<16>(in, count, out)
+                      : count > 32 ? sort_pair64_stably<8>(in, count, out)
+                                   : sort_pair64_stably<4>(in, count, out);
+  if (sorted) return;
+  small_sort_by_place(
+      in, count, out, [](const Pair64& pair) { return pair.key; }, &small_sort_u64_avx512);
 }
 
 }}}  // namespace vortex::v0::detail

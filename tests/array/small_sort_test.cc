@@ -146,7 +146,7 @@ TEST(StableSmallSortOfPairs, KeepsTheOrderOfEqualKeys) {
         std::vector<Pair64> in(count);
         for (std::size_t i = 0; i < count; ++i) {
           const std::uint64_t edge = random() % 4 == 0 ? width : 0;
-          in[i] = {low + (random() % 4 == 0 ? edge : random() & width), i};
+          in[i] = {low + ((random() % 4 == 0 ? edge + random() % 4 : random()) & width), i};
         }
         std::vector<Pair64> out(count), in_place = in;
         sort(in.data(), count, out.data());
