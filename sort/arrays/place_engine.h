@@ -100,7 +100,7 @@ class PlaceEngine {
   // No two are equal, and they are in no order.
   void sort_words(std::uint64_t* words, bool doubles) {
     const std::size_t count = shares_.count();
-    const std::size_t most = (doubles ? kMaxQuickFloatBytes : kMaxQuickBytes) / sizeof *words;
+    const std::size_t most = max_quick_words<std::uint64_t>(doubles);
     if (count <= most && quick_sort(words, count)) return;
     sort_in_place(words, count, word_rules<std::uint64_t>(doubles),
                   WordCodec<std::uint64_t>(KeyCode{}), threads_);

@@ -133,6 +133,16 @@ class FewValues {
     return taken;
   }
 
+  // Whether keys that are evenly spread repeat each other.
+  static bool seem_to_repeat(std::span<const Bits> keys) noexcept {
+    std::array<Bits, 128> sample;
+    for (std::size_t i = 0; i < sample.size(); ++i)
+      sample[i] = keys[keys.size() / sample.size() * i];
+    std::sort(sample.begin(), sample.end());
+    const auto values = std::unique(sample.begin(), sample.end()) - sample.begin();
+    return values + 2 <= static_cast<std::ptrdiff_t>(sample.size());
+  }
+
  private:
   using Counts = std::vector<ValueCount<Bits>>;
   // Smaller arrays are sorted as fast as their values are found to be few.
@@ -160,16 +170,6 @@ class FewValues {
       if (!values.add(keys[keys.size() / kSample * i]) || values.size() > most) return std::nullopt;
     }
     return values;
-  }
-
-  // Whether keys that are evenly spread repeat each other.
-  static bool seem_to_repeat(std::span<const Bits> keys) noexcept {
-    std::array<Bits, 128> sample;
-    for (std::size_t i = 0; i < sample.size(); ++i)
-      sample[i] = keys[keys.size() / sample.size() * i];
-    std::sort(sample.begin(), sample.end());
-    const auto values = std::unique(sample.begin(), sample.end()) - sample.begin();
-    return values + 2 <= static_cast<std::ptrdiff_t>(sample.size());
   }
 
   // `compared`: values that seem to be all, with none counted yet.

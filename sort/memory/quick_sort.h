@@ -9,10 +9,14 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// Of more words, levels of quicksort cost more than those of a radix sort; floating-point numbers,
-// which a radix sort spreads less evenly, may be more.
-inline constexpr std::size_t kMaxQuickBytes = std::size_t{128} << 10;
-inline constexpr std::size_t kMaxQuickFloatBytes = std::size_t{512} << 10;
+// Of more words, levels of quicksort cost more than those of a radix sort, which gains most on long
+// words and least on floating-point numbers, since it spreads them unevenly. Words that repeat, as
+// those of a Zipf distribution do, leave quicksort parts that end early.
+template <typename Bits>
+constexpr std::size_t max_quick_words(bool floats = false) noexcept {
+  return std::size_t{1} << (sizeof(Bits) == sizeof(std::uint64_t) && !floats ? 14 : 17);
+}
+inline constexpr std::size_t kMaxQuickRepeatedWords = std::size_t{1} << 20;
 
 // How often a word may be part of what is cut in two: twice as often as halves take, and some.
 constexpr int quick_sort_levels(std::size_t count) noexcept {

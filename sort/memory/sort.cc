@@ -37,7 +37,9 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
   }
   if (sorted_or_reversed(records, count, EncodedKey(rules.key_of, codec), threads)) return;
   if constexpr (kBareKeys<KeyOf>) {
-    if (count <= (rules.floats ? kMaxQuickFloatBytes : kMaxQuickBytes) / sizeof(Record)) {
+    if (count <= max_quick_words<Record>(rules.floats) ||
+        (count <= kMaxQuickRepeatedWords &&
+         FewValues<Record, Codec>::seem_to_repeat({records, count}))) {
       codec.encode(records, count);
       const bool sorted = quick_sort(records, count);
       codec.decode(records, count);
@@ -105,7 +107,7 @@ void sort_pairs_64(Pair64* pairs, std::size_t count, bool stable, unsigned threa
 
 void sort_distinct_words(std::uint64_t* words, std::size_t count, std::uint64_t* other,
                          DenseSorter<std::uint64_t, KeyOfWord>::Workspace& workspace) {
-  if (count <= kMaxQuickBytes / sizeof *words && quick_sort(words, count)) return;
+  if (count <= max_quick_words<std::uint64_t>() && quick_sort(words, count)) return;
   const auto rules = word_rules<std::uint64_t>();
   DenseSorter<std::uint64_t, KeyOfWord>(rules, workspace).sort(words, count, other, false);
 }
