@@ -77,6 +77,9 @@ class ByteKeySort {
  private:
   static constexpr std::size_t kFew = 24;
   static constexpr std::size_t kWord = sizeof(std::uint64_t);
+  // Views of bytes are larger than a word, and so are arrays that hold one.
+  static constexpr bool kMayHaveWords =
+      sizeof(std::remove_cvref_t<std::invoke_result_t<const KeyFunction&, const T&>>) >= kWord;
 
   struct Group {
     std::span<T> records;
@@ -101,12 +104,20 @@ class ByteKeySort {
     const Bytes bytes = bytes_of(record);
     const std::size_t at = word * kWord;
     std::uint64_t number = 0;
-    if (at + kWord <= bytes.size()) [[likely]] {
-      std::memcpy(&number, bytes.data() + at, kWord);
-    } else if (at < bytes.size()) {
-      std::memcpy(&number, bytes.data() + at, bytes.size() - at);
+    // Compilers that know a short key would take the copy of a whole word for one beyond it.
+    if constexpr (kMayHaveWords) {
+      if (at + kWord <= bytes.size()) [[likely]] {
+        std::memcpy(&number, bytes.data() + at, kWord);
+        return first_highest(number);
+      }
     }
-    return std::endian::native == std::endian::little ? __builtin_bswap64(number) : number;
+    if (at < bytes.size()) {
+      std::memcpy(&number, bytes.data() + at, std::min<std::size_t>(kWord, bytes.size() - at));
+    }
+    return first_highest(number);
+  }
+  static std::uint64_t first_highest(std::uint64_t bytes) {
+    return std::endian::native == std::endian::little ? __builtin_bswap64(bytes) : bytes;
   }
 
   bool any_beyond(std::span<T> records, std::size_t word) const {
