@@ -195,8 +195,8 @@ class VORTEX_EXPORT BlockPool {
 
   // Gives the memory of up to `blocks` blocks that nobody holds or is guaranteed back to the
   // system for good. block_count() still tells how many blocks the pool had at first. Returns how
-  // many blocks it gave back: fewer than `blocks` where fewer are free, or where they share huge
-  // pages with others that were not populated yet.
+  // many blocks it gave back: fewer than `blocks` where fewer are free, or where they share a huge
+  // page with others, which is populated before, and the system refuses that.
   std::size_t retire(std::size_t blocks) noexcept;
 
   struct Statistics {

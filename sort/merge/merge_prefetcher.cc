@@ -67,23 +67,22 @@ bool MergePrefetcher::keep_only(std::size_t keep) noexcept {
   std::lock_guard lock(mutex_);
   most_buffers_ = std::min(most_buffers_, keep);
   if (first_error_.ok()) settle_ended();
-  while (buffers_left() > most_buffers_) {
-    if (!free_buffers_.empty()) {
-      retire_buffer();
-    } else if (!make_room()) {
-      break;
-    }
+  retire_free();
+  while (buffers_left() > most_buffers_ && make_room()) {  // what is freed leaves
   }
   // After an error nobody looks at what is under way any more.
   return first_error_.ok() && buffers_left() > most_buffers_ && !under_way_.empty();
 }
 
-// A free buffer, and a block of the pool with it.
-void MergePrefetcher::retire_buffer() noexcept {
-  free_buffers_.pop_back();
-  ++retired_;
+// Free buffers that are too many, and a block of the pool with each.
+void MergePrefetcher::retire_free() noexcept {
+  const std::size_t many = buffers_left() - std::min(buffers_left(), most_buffers_);
+  const std::size_t leaving = std::min(many, free_buffers_.size());
+  if (leaving == 0) return;
+  free_buffers_.resize(free_buffers_.size() - leaving);
+  retired_ += leaving;
   quota_.lower_to(buffers_left());
-  store_.pool().retire(1);
+  store_.pool().retire(leaving);
 }
 
 void MergePrefetcher::interrupt() noexcept {
@@ -240,7 +239,7 @@ void MergePrefetcher::free(std::uint32_t index) noexcept {
   quota_.give_back(std::exchange(buffer.block, Block{}));
   buffer.position = kNoPosition;
   free_buffers_.push_back(index);
-  if (buffers_left() > most_buffers_) retire_buffer();
+  retire_free();
 }
 
 // Tells the policy about a read that has ended.

@@ -139,7 +139,7 @@ class MergePrefetcher {
   void read_owed() noexcept;
   bool make_room() noexcept;
   std::size_t buffers_left() const noexcept { return buffers_.size() - retired_; }
-  void retire_buffer() noexcept;
+  void retire_free() noexcept;
   void send() noexcept;
   void free(std::uint32_t buffer) noexcept;
   void settle_ended() noexcept;

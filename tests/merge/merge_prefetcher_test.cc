@@ -167,6 +167,28 @@ TEST_P(MergePrefetching, GivesBlocksInAnyOrder) {
   }
 }
 
+// Nothing of the pool has been touched yet.
+TEST_P(MergePrefetching, BuffersLeaveBeforeItBegins) {
+  auto random = test_random();
+  write_runs(1, 3, random);
+  BlockPool cold(
+      {.pool_bytes = std::size_t{8} << 20, .block_bytes = kBlock, .warming = Warming::kOnDemand});
+  store->use(cold);
+  const auto count = static_cast<std::uint32_t>(runs.size());
+  const PrefetchOptions options{
+      .disks = 1, .buffers = cold.block_count() - 1, .held_blocks = count};
+  std::vector<RunSlice> slices;
+  for (vortex::Run& run : runs) slices.push_back(RunSlice::all_of(run));
+  auto policy = make_prefetch_policy(GetParam(), std::make_unique<KnownOrder>(any_order(random)),
+                                     options, count);
+  const std::size_t buffers = policy->buffers();
+  const std::size_t keep = count + 1;
+  MergePrefetcher prefetcher(*store, std::move(slices), std::move(policy), false);
+  ASSERT_GT(buffers, keep);
+  EXPECT_FALSE(prefetcher.keep_only(keep));
+  EXPECT_EQ(cold.statistics().blocks_retired, buffers - keep);
+}
+
 }  // namespace
 
 }  // namespace vortex::test

@@ -287,6 +287,25 @@ TEST_P(PoolKinds, RetiredBlocksAreNobodys) {
   EXPECT_EQ(pool.statistics().blocks_in_use, pool.statistics().blocks_retired);
 }
 
+// Whether they are taken from it one at a time or together.
+TEST_P(PoolKinds, BlocksOfAHugePageThatWasNotTouchedRetire) {
+  constexpr std::size_t kBlocks = (std::size_t{4} << 20) / kSmall;
+  for (const std::size_t at_once : {std::size_t{1}, kBlocks}) {
+    BlockPool pool(small_blocks(kBlocks, Warming::kOnDemand));
+    BlockQuota quota(pool, kBlocks - 10, kBlocks, "taker");
+    std::size_t retired = 0;
+    while (const std::size_t some = pool.retire(at_once)) retired += some;
+    EXPECT_EQ(retired, 10u);
+    std::vector<Block> blocks;
+    for (BlockGrant grant = quota.try_take(); grant.error == 0; grant = quota.try_take()) {
+      blocks.push_back(grant.block);
+    }
+    EXPECT_EQ(blocks.size(), kBlocks - 10);
+    EXPECT_EQ(pool.statistics().blocks_populated, kBlocks - 10);
+    for (const Block block : blocks) quota.give_back(block);
+  }
+}
+
 TEST_P(PoolKinds, QuotaModel) {
   std::mt19937_64 random(20260101);
   for (int round = 0; round < 50; ++round) {

@@ -136,6 +136,7 @@ std::size_t BlockPool::retire(std::size_t blocks) noexcept {
   std::size_t retired = 0;
   while (retired < blocks) {
     std::uint32_t warm = Block::kNone;
+    bool none = false;
     {
       std::lock_guard lock(s.mutex);
       const std::size_t free = block_count_ - s.in_use - s.unclaimed;
@@ -148,8 +149,7 @@ std::size_t BlockPool::retire(std::size_t blocks) noexcept {
         s.give_back_cold(cold);
         taken = 0;
       }
-      if (taken == 0) {
-        if (s.warm_blocks.empty()) break;
+      if (taken == 0 && !s.warm_blocks.empty()) {
         warm = s.pop_warm();
         --s.populated;
         taken = 1;
@@ -157,8 +157,15 @@ std::size_t BlockPool::retire(std::size_t blocks) noexcept {
       s.in_use += taken;
       s.retired += taken;
       retired += taken;
+      none = taken == 0;
     }
     if (warm != Block::kNone) s.memory->discard(home(Block{warm}), block_bytes_);
+    if (!none) continue;
+    // Others of their huge page stay, which come with memory for all of it; or all that are free
+    // are in the hands of a thread that populates them, for microseconds.
+    int error = 0;
+    if (!s.warm_some(&error)) sched_yield();
+    if (error != 0) break;
   }
   return retired;
 }
