@@ -290,11 +290,13 @@ int vtx_sort_records(void* records, size_t count, const vtx_record_format* forma
 
 int vtx_sort_unique_records(void* records, size_t count, const vtx_record_format* format,
                             size_t* kept, const vtx_sort_options* options) {
-  const int refused = answer(thread_error(), [&] { expect_place(kept); });
-  const int error = refused != 0 ? refused : vtx_sort_records(records, count, format, options);
-  if (error != 0) return error;
-  return answer(thread_error(), [&] {
+  int error = 0;
+  const int refused = answer(thread_error(), [&] {
+    expect_place(kept);
+    // Before the sort: behind it nothing may fail.
     const vortex::RecordFormat by = record_format_of(format);
+    error = vtx_sort_records(records, count, format, options);
+    if (error != 0) return;
     const std::size_t bytes = by.record_bytes();
     const auto at = [&](std::size_t i) { return static_cast<std::byte*>(records) + i * bytes; };
     *kept = std::min<std::size_t>(count, 1);
@@ -304,6 +306,7 @@ int vtx_sort_unique_records(void* records, size_t count, const vtx_record_format
       ++*kept;
     }
   });
+  return refused != 0 ? refused : error;
 }
 
 // The sorts of a type of keys.
