@@ -142,8 +142,9 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // library counts this memory.
 //
 // `key` must not throw, must give the same for the same record, and is called by all threads at
-// once. Records of more than 256 bytes take 16 bytes of extra memory each instead: their keys are
-// sorted first, by all threads, and then one thread moves the records.
+// once. Records of more than 256 bytes take 16 bytes of extra memory each instead, and 64 KiB or,
+// if that is more, one of them: their keys are sorted first, by all threads, and then one thread
+// moves the records.
 template <typename T, typename KeyFunction>
 requires std::is_trivially_copyable_v<T> && detail::NumberKeyOf<KeyFunction, T>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
@@ -195,10 +196,14 @@ void sort(std::span<T> records, SortOptions options = {}) {
 // Sorts strings in the order of std::memcmp(), one that is the beginning of another before it. By
 // code that the library has compiled; std::array<char, 10> and the like as records by that key.
 //
-// Views take no memory but what sorting pairs of 16 bytes does, unless `options.stable` asks that
-// equal ones, which may lie in different places, keep their order: then 16 bytes each, and so do
-// objects of std::string. Threads work together from 2^16 strings on, at most one for 2^15. Throws
+// Views take no memory but what sorting pairs of 16 bytes does, and 16 bytes for each of 65535
+// bytes or more or at an address of more than 48 bits. `options.stable` asks that equal ones, which
+// may lie in different places, keep their order: then all take 16 bytes each, and so do objects of
+// std::string. Threads work together from 2^16 strings on, at most one for 2^15. Throws
 // std::bad_alloc with the strings all there, in any order.
+//
+// While they are sorted, views are something else in the same memory, unless the sort is stable:
+// where guarded() (error.h) leaves the call, since bytes of a stream cannot be had, they are lost.
 template <detail::TextString T>
 void sort(std::span<T> strings, SortOptions options = {}) {
   detail::sort_strings(strings, options, false);
