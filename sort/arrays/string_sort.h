@@ -37,8 +37,7 @@ inline constexpr std::uint64_t kSameKey = 0x40;
 //   prefetch(entry, depth)    asks for the bytes at about `depth` of the string
 //   text_behind(text)         the text that decides between entries that agree in one; 0: none
 //   compare(a, b, text, depth)  below 0 where `a` comes first, by the text from `depth` on and
-//   those
-//                             behind it; 0 where none of them decides
+//                             those behind it; 0 where none of them decides
 //   flip()                    all bits where the order is descending, else 0
 //   by_value()                whether equal entries come in the order of their values
 //   marks_unique(), marks_same()  whether equal entries are marked: where all of their keys are, or

@@ -126,10 +126,11 @@ class PackedViews : public PlainStrings {
     return compare_from(depth, view(a), view(b));
   }
 
-  // The value of an entry of the view; 0 where it has to be kept apart.
+  // Whether the view need not be kept apart.
   static bool fits(std::string_view view) noexcept {
     return view.size() < kApart && reinterpret_cast<std::uintptr_t>(view.data()) <= kLow;
   }
+  // The value of an entry of a view that fits, and of one that is kept apart.
   static std::uint64_t pack(std::string_view view) noexcept {
     return static_cast<std::uint64_t>(view.size()) << kLowBits |
            reinterpret_cast<std::uintptr_t>(view.data());
