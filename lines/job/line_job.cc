@@ -97,7 +97,7 @@ std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t byte
   const std::size_t needed = bytes + 2 * LineArena::kPushRoom;
   while (arenas_[filling_]->free_room().size() < needed) {
     if (arenas_[filling_]->empty()) return {};
-    make_room();
+    make_room(so_far);
   }
   const std::span<char> room = arenas_[filling_]->free_room().subspan(LineArena::kPushRoom, bytes);
   if (room.data() != so_far.data()) std::memmove(room.data(), so_far.data(), so_far.size());
@@ -110,7 +110,7 @@ void LineJob::take(std::span<const std::string_view> records) {
   batch_begin_ = records_;
   while (records_ - batch_begin_ < records.size()) {
     // What cannot be cut is a run, since a sorted index is not sorted again.
-    if (first_->is_time_to_cut(*arenas_[filling_])) make_room();
+    if (first_->is_time_to_cut(*arenas_[filling_])) make_room({});
     const auto left = records.subspan(records_ - batch_begin_);
     if (!order_.has_keys) {
       for (const std::string_view record : left) {
@@ -262,15 +262,16 @@ void LineJob::refuse(std::string_view record) const {
 
 // The arena has no room for the record, which may lie in what it has free.
 void LineJob::make_room_for(std::string_view record) {
-  if (!arenas_[filling_]->empty()) return make_room();
+  if (!arenas_[filling_]->empty()) return make_room(record);
   if (arenas_.size() == 1) refuse(record);
   background_.finish();
   divide(1);
 }
 
 // The arena is full: where many are equal, these are dropped; else records go into runs, and those
-// that stay are in the arena that is filled from now on.
-void LineJob::make_room() {
+// that stay are in the arena that is filled from now on. What comes next stays where it is, which
+// may be what the arena has free.
+void LineJob::make_room(std::string_view next) {
   LineArena& full = *arenas_[filling_];
   const char* const newest = RunGrowth::newest_of(full);
   sort(full);
@@ -283,7 +284,10 @@ void LineJob::make_room() {
   if (arenas_.size() == 1) {
     growth_->write(full, share, told(false));
     full.keep_beside(full, share);
-    if (plan_.threads > 1 && full.shrink(memory_->size() / 2)) add_arena(memory_->size() / 2);
+    // The records that stay, and their index, would take the place of one in the middle.
+    if (plan_.threads > 1 && (full.empty() || !holds(next)) && full.shrink(memory_->size() / 2)) {
+      add_arena(memory_->size() / 2);
+    }
     return;
   }
   const auto write = [this, &full, share](bool beside) {
@@ -359,11 +363,15 @@ std::unique_ptr<RunMerge> LineJob::spilled(const ArenaCursor& rest) {
   return merge;
 }
 
+bool LineJob::holds(std::string_view record) const noexcept {
+  return record.data() >= memory_->data() && record.data() < memory_->data() + memory_->size();
+}
+
 void LineJob::give_arena_back(std::string_view kept) noexcept {
   char* const begin = memory_->data();
   char* const end = begin + memory_->size();
   std::uint64_t given = 0;
-  if (kept.data() >= begin && kept.data() < end) {
+  if (holds(kept)) {
     given = give_pages_back(begin, kept.data());
     given += give_pages_back(kept.data() + kept.size(), end);
   } else {

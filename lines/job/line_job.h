@@ -127,7 +127,8 @@ class LineJob final {
   bool take_beside(std::string_view record);
   [[noreturn]] void refuse(std::string_view record) const;
   void make_room_for(std::string_view record);
-  void make_room();
+  void make_room(std::string_view next);
+  bool holds(std::string_view record) const noexcept;
   void fill(std::size_t arena);
   void sort(LineArena& arena);
   RunGrowth::Told told(bool beside);

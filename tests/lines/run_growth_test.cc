@@ -181,6 +181,25 @@ TEST_P(RunGrowth, OrdersThatChange) {
   }
 }
 
+using LongRecords = LineFolder;
+
+// A long record that fits, but not with its key, waits behind the others until these leave room:
+// in the middle of the memory, which becomes two arenas then.
+TEST_F(LongRecords, WaitWhileOthersStay) {
+  options.order.keys = std::make_shared<KeysBehindComma>();
+  options.resources.block_bytes = kBlock;
+  options.resources.threads = 2;
+  for (std::size_t before = 16'000; before < 24'000; before += 500) {
+    SCOPED_TRACE(before);
+    Lines lines;
+    for (std::size_t i = 0; i < 30'000; ++i) lines.push_back("," + std::to_string(100'000 + i));
+    lines[before].append(130'000, 'x');
+    LineSorter sorter(options.order, options.resources);
+    EXPECT_TRUE(pushed_through(sorter, lines) == lines);
+    EXPECT_GE(sorter.counts().runs, 1u);
+  }
+}
+
 // Keys that are longer than anybody reckons with: a run has no room for all, and another goes on.
 class LongKeys final : public RecordKeys {
  public:
