@@ -58,8 +58,13 @@ LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& po
 void LineRuns::form(std::uint64_t most_bytes,
                     const std::function<void(LineRunWriter& run)>& write) {
   open_run(most_bytes);
-  write(*open_);
-  end_open();
+  try {
+    write(*open_);
+    end_open();
+  } catch (...) {
+    open_.reset();
+    throw;
+  }
 }
 
 void LineRuns::open_run(std::uint64_t most_bytes) {

@@ -71,7 +71,7 @@ class LineRuns final : public RunList<LineRun> {
            RunStoreOptions for_store);
 
   // Calls `write` with the writer of a new run of `most_bytes` at most. Throws what `write` throws
-  // and what the disks report.
+  // and what the disks report, and gives back what the run has taken.
   void form(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
   // The same in steps: one run at a time stays open, and is none of the others before it ends.
   void open_run(std::uint64_t most_bytes);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <iterator>
 #include <memory>
@@ -14,9 +15,15 @@
 #include <vector>
 
 #include "lines/job/line_plan.h"
+#include "lines/job/line_runs.h"
 #include "lines/memory/line_arena.h"
+#include "lines/record/stored_record.h"
+#include "sort/runs/sort_watch.h"
 #include "tests/lines/line_folder.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
+#include "vortex/block_pool.h"
+#include "vortex/error.h"
 #include "vortex/line_sort.h"
 
 namespace vortex::test { namespace {
@@ -198,6 +205,32 @@ TEST_F(LongRecords, WaitWhileOthersStay) {
     EXPECT_TRUE(pushed_through(sorter, lines) == lines);
     EXPECT_GE(sorter.counts().runs, 1u);
   }
+}
+
+using FailingRuns = LineFolder;
+
+// Another may follow.
+TEST_F(FailingRuns, GiveBackWhatTheyHaveTaken) {
+  const StoredOrder order(options.order);
+  const LinePlan plan = plan_lines(options.resources, 8 << 20);
+  BlockPool pool(BlockPoolOptions{.pool_bytes = plan.pool_blocks * plan.block_bytes,
+                                  .block_bytes = plan.block_bytes});
+  SortWatch watch({}, {});
+  LineRuns line_runs(order, plan, pool, watch, {.folders = options.resources.folders});
+  const std::size_t guaranteed = pool.statistics().blocks_guaranteed;
+  const std::string line(100'000, 'x');
+  const auto write = [&](LineRunWriter& run) {
+    guarded([&] { run.append({line, line}, 0, 1); }).throw_if_failed();
+  };
+  const auto fail = [&](LineRunWriter& run) {
+    write(run);
+    throw Error(EIO, "a record that cannot be read");
+  };
+  EXPECT_EQ(error_of([&] { line_runs.form(1 << 20, fail); }), EIO);
+  EXPECT_FALSE(line_runs.is_open());
+  EXPECT_EQ(pool.statistics().blocks_guaranteed, guaranteed);
+  line_runs.form(1 << 20, write);
+  EXPECT_EQ(line_runs.size(), 1u);
 }
 
 // Keys that are longer than anybody reckons with: a run has no room for all, and another goes on.
