@@ -16,6 +16,7 @@ fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 import vortex  # noqa: E402
 import vortex.ray  # noqa: E402
 from vortex import _ray_plan  # noqa: E402
+from vortex._storage import Storage  # noqa: E402
 
 LEAST = 32 << 20
 # A file system that ends the process that reads, once, where a file `end` says so.
@@ -466,6 +467,29 @@ def test_estimates():
     assert (little.plan.waves, little.writing.disks) == (1, 10**7 / 1e9)
     with pytest.raises(ValueError, match="nodes"):
         vortex.ray.estimate(1, **{**hundred, "nodes": 0})
+
+
+@pytest.fixture(params=["files", "objects"])
+def place(request, tmp_path):
+    """A folder, or a place of fsspec."""
+    if request.param == "files":
+        yield str(tmp_path)
+        return
+    file_system = fsspec.filesystem("memory")
+    file_system.mkdir("/place")
+    yield "memory://place"
+    file_system.rm("/place", recursive=True)
+
+
+def test_only_what_writers_leave_is_removed(place):
+    storage = Storage()
+    keep = [".department-x", ".part-00001", ".part-00001.notes", "part-00001.0123456789ab", "part-00001", "other"]
+    leave = [".part-00001.0123456789ab", ".part-00001.0123456789ab.12", "..part-00001.0123456789ab.00ff.part"]
+    for name in keep + leave:
+        storage.write_text(storage.join(place, name), "")
+    storage.remove_unfinished(place, vortex.ray._PART)
+    assert sorted(storage.names(place)) == sorted(keep)
+    assert storage.names(storage.join(place, "none")) == []
 
 
 def test_refuses(machines, tmp_path):

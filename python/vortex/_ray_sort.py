@@ -118,7 +118,7 @@ class _Tasks:
         self._all.clear()
 
     def clean(self) -> None:
-        """Removes the folders of this sort on all nodes, and output that has no name yet."""
+        """Removes the folders of this sort on all nodes."""
         refs = []
         for one in ray.nodes():
             if one["Alive"]:
@@ -127,7 +127,6 @@ class _Tasks:
                 refs.append(_remote(_ray_tasks.clean).options(**options).remote(self.job))
         ray.wait(refs, num_returns=len(refs), timeout=_PATIENCE, fetch_local=False)
         _ray_tasks.clean(self.job)
-        self.job.storage().remove_unfinished(self.job.output, "part-")
 
 
 class _Group(NamedTuple):

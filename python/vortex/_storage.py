@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import os
+import re
 from typing import Any, Iterator, NamedTuple
 
 import numpy as np
@@ -107,18 +107,24 @@ class Storage:
             else:
                 os.unlink(name)
 
-    def remove_unfinished(self, folder: str, prefix: str) -> None:
-        """What killed writers have left: names that begin with a dot and, somewhere, the prefix."""
-        if not self.is_remote(folder):
-            for name in glob.glob(os.path.join(glob.escape(folder), f".*{prefix}*")):
-                self.remove(name)
-            return
-        file_system, path = self._remote(folder)
-        file_system.invalidate_cache()
-        with contextlib.suppress(FileNotFoundError):
-            for name in file_system.ls(path, detail=False):
-                if os.path.basename(name).startswith(f".{prefix}"):
-                    file_system.rm_file(name)
+    def names(self, folder: str) -> list[str]:
+        """Of what is in a folder; none where there is no folder."""
+        try:
+            if not self.is_remote(folder):
+                return os.listdir(folder)
+            file_system, path = self._remote(folder)
+            file_system.invalidate_cache()
+            return [os.path.basename(name.rstrip("/")) for name in file_system.ls(path, detail=False)]
+        except FileNotFoundError:
+            return []
+
+    def remove_unfinished(self, folder: str, name: str) -> None:
+        """What killed writers have left of files whose names match `name`, a regular expression."""
+        # As new_file() makes them, and what merges make beside those.
+        unfinished = re.compile(rf"\.+{name}\.[0-9a-f]{{12}}(\..*)?")
+        for one in self.names(folder):
+            if unfinished.fullmatch(one):
+                self.remove(self.join(folder, one))
 
     @contextlib.contextmanager
     def new_file(self, name: str, scratch: str) -> Iterator[Any]:

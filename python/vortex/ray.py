@@ -34,6 +34,7 @@ from ._storage import Storage
 __all__ = ["Estimate", "Rates", "SortReport", "check", "estimate", "sort", "sort_dataset"]
 
 _MANIFEST = "manifest.json"
+_PART = r"part-\d{5,}"  # as part_name() makes them
 _VERSION = 1
 _MEMORY = 512 << 20
 _LEAST_MEMORY = 32 << 20
@@ -146,6 +147,7 @@ def _sort(job: Job, sort: Sort, sources: list[Any]) -> SortReport:
             for number in range(sort.partitions):
                 storage.remove(storage.join(job.output, part_name(number)))
         sort.tasks.clean()
+        storage.remove_unfinished(job.output, _PART)
         if made and not done:
             storage.remove_folder_if_empty(job.output)
     return sort.report()
