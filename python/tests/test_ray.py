@@ -16,6 +16,8 @@ fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 import vortex  # noqa: E402
 import vortex.ray  # noqa: E402
 from vortex import _ray_plan  # noqa: E402
+from vortex._ray_forms import RecordForm  # noqa: E402
+from vortex._ray_tasks import Job, part_name  # noqa: E402
 from vortex._storage import Storage  # noqa: E402
 
 LEAST = 32 << 20
@@ -490,6 +492,59 @@ def test_only_what_writers_leave_is_removed(place):
     storage.remove_unfinished(place, vortex.ray._PART)
     assert sorted(storage.names(place)) == sorted(keep)
     assert storage.names(storage.join(place, "none")) == []
+
+
+class NoTasks:
+    """A sort that has written its parts already."""
+
+    partitions = 2
+
+    def __init__(self, job):
+        self.tasks, self._job = self, job
+
+    def run(self):
+        storage = self._job.storage()
+        for number in range(self.partitions):
+            storage.write_text(storage.join(self._job.output, part_name(number)), "part")
+
+    def end(self):
+        pass
+
+    clean = report = end
+
+
+def job_of(output, form=RecordForm(4, [(0, 4, 0, False, False)])):
+    return Job("vortex-ray-test", form, output, [], LEAST, {})
+
+
+def test_an_interrupted_manifest_is_removed(place, monkeypatch):
+    """Where the caller does not know that it is there already."""
+    job = job_of(Storage().join(place, "out"))
+    write_text = Storage.write_text
+
+    def interrupted(storage, name, text):
+        write_text(storage, name, text)
+        if name.endswith(".json"):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(vortex.ray, "_manifest", lambda *_: {})
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Storage, "write_text", interrupted)
+        vortex.ray._sort(job, NoTasks(job), [])
+    assert Storage().names(job.output) == []
+    vortex.ray._sort(job, NoTasks(job), [])
+    assert sorted(Storage().names(job.output)) == ["manifest.json", "part-00000", "part-00001"]
+
+
+@pytest.mark.parametrize("name", ["part-00001", "manifest.json", "part-123456"])
+def test_output_that_is_there_stays(place, name):
+    job, storage = job_of(place), Storage()
+    storage.write_text(storage.join(place, name), "before")
+    with pytest.raises(FileExistsError) as failed:
+        vortex.ray._sort(job, NoTasks(job), [])
+    assert failed.value.filename == storage.join(place, name)
+    assert storage.read_text(storage.join(place, name)) == "before"
+    assert storage.names(place) == [name]
 
 
 def test_refuses(machines, tmp_path):

@@ -76,13 +76,6 @@ class Storage:
                     raise OSError(errno.ENODATA, "the file ends before its last record", name)
                 view, offset = view[got:], offset + got
 
-    def exists(self, name: str) -> bool:
-        if not self.is_remote(name):
-            return os.path.lexists(name)
-        file_system, path = self._remote(name)
-        file_system.invalidate_cache()
-        return file_system.exists(path)
-
     def make_folder(self, name: str) -> bool:
         """Whether there was none."""
         if not self.is_remote(name):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import tempfile
 from typing import Any, Sequence
 
@@ -130,10 +131,10 @@ def sort(
 def _sort(job: Job, sort: Sort, sources: list[Any]) -> SortReport:
     storage = job.storage()
     made = storage.make_folder(job.output)
-    taken = [name for name in (_MANIFEST, part_name(0)) if storage.exists(storage.join(job.output, name))]
+    taken = [name for name in storage.names(job.output) if name == _MANIFEST or re.fullmatch(_PART, name)]
     if taken:
         raise FileExistsError(
-            errno.EEXIST, "the folder has a sort's output already", storage.join(job.output, taken[0])
+            errno.EEXIST, "the folder has a sort's output already", storage.join(job.output, min(taken))
         )
     done = False
     try:
@@ -144,6 +145,7 @@ def _sort(job: Job, sort: Sort, sources: list[Any]) -> SortReport:
     finally:
         sort.tasks.end()
         if not done:
+            storage.remove(storage.join(job.output, _MANIFEST))  # whoever finds it finds all parts
             for number in range(sort.partitions):
                 storage.remove(storage.join(job.output, part_name(number)))
         sort.tasks.clean()
