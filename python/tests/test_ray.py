@@ -15,8 +15,8 @@ fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
 import vortex  # noqa: E402
 import vortex.ray  # noqa: E402
-from vortex import _ray_plan  # noqa: E402
-from vortex._ray_forms import RecordForm  # noqa: E402
+from vortex import _ray_plan, _ray_tasks  # noqa: E402
+from vortex._ray_forms import LineForm, RecordForm  # noqa: E402
 from vortex._ray_tasks import Job, part_name  # noqa: E402
 from vortex._storage import Storage  # noqa: E402
 
@@ -494,6 +494,22 @@ def test_only_what_writers_leave_is_removed(place):
     assert storage.names(storage.join(place, "none")) == []
 
 
+def job_of(output, form=RecordForm(4, [(0, 4, 0, False, False)])):
+    return Job("vortex-ray-test", form, output, [], LEAST, {})
+
+
+@pytest.mark.parametrize("form", [LineForm(([], "", "", False), False), RecordForm(3, [(0, 3, 0, False, False)])])
+def test_parts_that_end_early(tmp_path, form):
+    """A last line without its newline has the bytes of the whole line."""
+    part = tmp_path / "part"
+    job = job_of(str(tmp_path), form)._replace(folders=[str(tmp_path)])
+    for content, rest in [(b"ab\nba\n", 0), (b"ab\nba", 2), (b"", 0)]:
+        part.write_bytes(content)
+        wanted = form.summary(np.frombuffer(content if rest == 0 else content + b"\n", np.uint8))
+        said = _ray_tasks.check_part(job, str(part), wanted)
+        assert said == (f"{part} has {rest} bytes behind its last record" if rest else "")
+
+
 class NoTasks:
     """A sort that has written its parts already."""
 
@@ -511,10 +527,6 @@ class NoTasks:
         pass
 
     clean = report = end
-
-
-def job_of(output, form=RecordForm(4, [(0, 4, 0, False, False)])):
-    return Job("vortex-ray-test", form, output, [], LEAST, {})
 
 
 def test_an_interrupted_manifest_is_removed(place, monkeypatch):

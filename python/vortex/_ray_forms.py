@@ -171,6 +171,10 @@ class RecordForm(NamedTuple):
                 found.append(self.summary(np.frombuffer(some, np.uint8)))
         return joined(found)
 
+    def rest(self, path: str) -> int:
+        """The bytes behind the last whole record of a file."""
+        return os.path.getsize(path) % self.size
+
     def disorder(self, path: str, memory: int) -> int | None:
         """The number of the first record that belongs before the one in front of it."""
         count = os.path.getsize(path) // self.size
@@ -311,6 +315,18 @@ class LineForm(NamedTuple):
         if rest:
             found.append(self.summary(np.frombuffer(rest + b"\n", np.uint8)))
         return joined(found)
+
+    def rest(self, path: str) -> int:
+        """What lacks its newline."""
+        at = end = os.path.getsize(path)
+        with open(path, "rb", buffering=0) as file:
+            while at > 0:
+                size = min(_AT_ONCE, at)
+                newline = os.pread(file.fileno(), size, at - size).rfind(b"\n")
+                if newline >= 0:
+                    return end - (at - size + newline + 1)
+                at -= size
+        return end
 
     def disorder(self, path: str, memory: int) -> int | None:
         found = _core.check_line_files([path], self.order_of, 0, False, min(memory, 64 << 20), 1, None)

@@ -181,7 +181,7 @@ def check_part(job: Job, path: str, wanted: Summary) -> str:
     form, storage = job.form, job.storage()
     try:
         with storage.local(path, os.path.join(job.folders[0], job.name)) as name:
-            if rest := os.path.getsize(name) % form.size:
+            if rest := form.rest(name):
                 return f"{path} has {rest} bytes behind its last record"
             found = form.summary_of_file(name)
             if found.records != wanted.records:
