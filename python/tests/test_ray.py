@@ -4,6 +4,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -16,7 +17,7 @@ fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 import vortex  # noqa: E402
 import vortex.ray  # noqa: E402
 from vortex import _ray_plan, _ray_tasks  # noqa: E402
-from vortex._ray_forms import LineForm, RecordForm  # noqa: E402
+from vortex._ray_forms import LineForm, Piece, RecordForm  # noqa: E402
 from vortex._ray_tasks import Job, part_name  # noqa: E402
 from vortex._storage import Storage  # noqa: E402
 
@@ -508,6 +509,18 @@ def test_parts_that_end_early(tmp_path, form):
         wanted = form.summary(np.frombuffer(content if rest == 0 else content + b"\n", np.uint8))
         said = _ray_tasks.check_part(job, str(part), wanted)
         assert said == (f"{part} has {rest} bytes behind its last record" if rest else "")
+
+
+def test_npy_objects_are_refused(place):
+    """The header of one may have the length of some records."""
+    name, storage = Storage().join(place, "a.npy"), Storage()
+    with fsspec.open(name, "wb") as file:
+        np.save(file, np.arange(10))
+    stamp = storage.stamp(name)
+    with pytest.raises(ValueError, match=re.escape(f"{name}: a .npy file")):
+        _ray_tasks._read(job_of(place), [Piece(0, name, stamp, 0, stamp.size)])
+    numbers = _ray_tasks._read(job_of(place), [Piece(0, name, stamp, 128, 80)])
+    assert numbers.view(np.int64).tolist() == list(range(10))
 
 
 class NoTasks:

@@ -95,6 +95,8 @@ def _read(job: Job, pieces: Sequence[Piece]) -> Bytes:
     for piece in pieces:
         check_stamp(storage, piece.path, piece.stamp)
         storage.read_into(piece.path, piece.offset, records[at : at + piece.size])
+        if isinstance(job.form, RecordForm) and piece.offset == 0 and records[at : at + 6].tobytes() == b"\x93NUMPY":
+            raise ValueError(f"{piece.path}: a .npy file, whose header is no record; not sorted from fsspec")
         at += piece.room
         if piece.newline:
             records[at - 1] = ord("\n")

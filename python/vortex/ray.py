@@ -88,7 +88,8 @@ def sort(
         "://"; storage_options are for its file systems). Records with equal keys keep their order.
     output: a folder that all machines know, or a place of fsspec. Files appear when they are complete, the
         manifest as the last; FileExistsError where a part or a manifest is there. An error, or Ctrl-C, leaves none.
-    dtype, record, key, letters, separator, descending, stable: as for vortex.sort_file(). CSV is not sorted here.
+    dtype, record, key, letters, separator, descending, stable: as for vortex.sort_file(). CSV is not sorted here,
+        nor are .npy files of fsspec (ValueError).
     partitions: files of output, at most; 0: one for each 256 MiB, and for each processor. Equal keys are
         divided, too.
     memory: bytes for each task, as which Ray counts it, beside the objects in its store; 0: 512 MiB.
