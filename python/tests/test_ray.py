@@ -523,6 +523,19 @@ def test_npy_objects_are_refused(place):
     assert numbers.view(np.int64).tolist() == list(range(10))
 
 
+@pytest.mark.parametrize("mark", ["ETag", "etag", "mtime", "last_modified"])
+def test_stamps_of_objects(monkeypatch, mark):
+    """Of S3, Azure's store, and others."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    about = {"size": 3, "type": "file", "created": 1, mark: "a"}
+    monkeypatch.setattr(MemoryFileSystem, "info", lambda *_, **__: about)
+    before = Storage().stamp("memory://a")
+    assert before == Storage().stamp("memory://a")
+    about[mark] = "b"
+    assert before != Storage().stamp("memory://a")
+
+
 class NoTasks:
     """A sort that has written its parts already."""
 

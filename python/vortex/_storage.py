@@ -15,6 +15,8 @@ from ._files import NewFile, naming
 # An upload to these appears when it is complete, under its own name; elsewhere it gets another one first.
 _WHOLE_UPLOADS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"}
 _PIECE_BYTES = 16 << 20
+# What file systems of fsspec call that which is another one when a file was written once more: the first tells.
+_MARKS = ("ETag", "etag", "mtime", "LastModified", "last_modified", "modified", "updated", "created")
 
 
 class Stamp(NamedTuple):
@@ -55,7 +57,7 @@ class Storage:
         file_system, path = self._remote(name)
         file_system.invalidate_cache()
         about = file_system.info(path)
-        return Stamp(int(about["size"]), str(about.get("ETag") or about.get("mtime") or about.get("created") or ""))
+        return Stamp(int(about["size"]), next((str(about[mark]) for mark in _MARKS if about.get(mark)), ""))
 
     def read_into(self, name: str, offset: int, to: np.ndarray) -> None:
         """Fills an array of bytes from a place on. OSError (ENODATA) where the file ends before."""
