@@ -87,10 +87,11 @@ class Watch:
 
 
 def pieces_of(names, count):
-    """File, offset and length of about as many ranges."""
+    """File, offset and length of about as many ranges, of whole elements of either kind."""
+    whole = 8 * RECORD
     for name in names:
         size = os.path.getsize(name)
-        edges = [size * at // count // RECORD * RECORD for at in range(count)] + [size]
+        edges = [size * at // count // whole * whole for at in range(count)] + [size]
         yield from ((name, first, end - first) for first, end in zip(edges, edges[1:]))
 
 
