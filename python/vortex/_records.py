@@ -48,6 +48,8 @@ def merge_arrays(
     records = [raw(np.ascontiguousarray(one)) for one in sources if one.size]
     size = dtype.itemsize
     if out is not None and not isinstance(out, np.ndarray):
+        if hasattr(out, "flush"):
+            out.flush()  # what was written to it before comes in front
         _core.merge_to_descriptor(records, size, keys, out if isinstance(out, int) else out.fileno(), threads)
         return None
     count = sum(one.size for one in sources)
