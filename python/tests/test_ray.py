@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -503,7 +504,7 @@ def job_of(output, form=RecordForm(4, [(0, 4, 0, False, False)])):
 def test_parts_that_end_early(tmp_path, form):
     """A last line without its newline has the bytes of the whole line."""
     part = tmp_path / "part"
-    job = job_of(str(tmp_path), form)._replace(folders=[str(tmp_path)])
+    job = job_of(str(tmp_path), form)
     for content, rest in [(b"ab\nba\n", 0), (b"ab\nba", 2), (b"", 0)]:
         part.write_bytes(content)
         wanted = form.summary(np.frombuffer(content if rest == 0 else content + b"\n", np.uint8))
@@ -534,6 +535,16 @@ def test_stamps_of_objects(monkeypatch, mark):
     assert before == Storage().stamp("memory://a")
     about[mark] = "b"
     assert before != Storage().stamp("memory://a")
+
+
+def test_each_machine_has_its_own_folder(monkeypatch, tmp_path):
+    monkeypatch.setattr(_ray_tasks, "node", lambda: "node")
+    job = job_of("out")
+    for machine in ("a", "b"):
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / machine))
+        assert job.folder(7) == str(tmp_path / machine / job.name / "node")
+    job = job._replace(folders=["/c", "/d"])
+    assert [job.folder(number) for number in (2, 3)] == [f"/{one}/{job.name}/node" for one in "cd"]
 
 
 class NoTasks:

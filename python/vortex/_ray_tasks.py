@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import shutil
+import tempfile
 from typing import Any, Iterator, NamedTuple, Sequence, Union
 
 import numpy as np
@@ -17,7 +18,8 @@ Form = Union[RecordForm, LineForm]
 
 
 class Job(NamedTuple):
-    """What all tasks of a sort know. `folders` are those of each machine for runs; `memory` is for one task."""
+    """What all tasks of a sort know. `folders` are those of each machine for runs; `memory` is for one task.
+    Without folders each machine takes its own for temporary files."""
 
     name: str
     form: Form
@@ -29,9 +31,14 @@ class Job(NamedTuple):
     def storage(self) -> Storage:
         return Storage(self.options)
 
+    def folders_here(self) -> list[str]:
+        """What this sort has on the machine that asks."""
+        return [os.path.join(folder, self.name) for folder in self.folders or [tempfile.gettempdir()]]
+
     def folder(self, number: int) -> str:
         """Where a node has what this sort writes for partition `number`: machines may share folders."""
-        return os.path.join(self.folders[number % len(self.folders)], self.name, node())
+        here = self.folders_here()
+        return os.path.join(here[number % len(here)], node())
 
 
 class Share(NamedTuple):
@@ -182,7 +189,7 @@ def check_part(job: Job, path: str, wanted: Summary) -> str:
     """What is wrong with a part; nothing: it is whole, and in order."""
     form, storage = job.form, job.storage()
     try:
-        with storage.local(path, os.path.join(job.folders[0], job.name)) as name:
+        with storage.local(path, job.folders_here()[0]) as name:
             if rest := form.rest(name):
                 return f"{path} has {rest} bytes behind its last record"
             found = form.summary_of_file(name)
@@ -202,6 +209,6 @@ def check_part(job: Job, path: str, wanted: Summary) -> str:
 
 def clean(job: Job) -> None:
     """Removes what this sort has in the folders of the node."""
-    for folder in job.folders:
+    for folder in job.folders_here():
         with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(os.path.join(folder, job.name))
+            shutil.rmtree(folder)

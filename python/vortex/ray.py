@@ -10,7 +10,6 @@ import errno
 import json
 import os
 import re
-import tempfile
 from typing import Any, Sequence
 
 import numpy.typing as npt
@@ -110,13 +109,12 @@ def sort(
     if memory < _LEAST_MEMORY:
         raise ValueError(f"memory: {memory} bytes are too little for a task; {_LEAST_MEMORY} are the least")
     storage = Storage(storage_options)
-    where = _names_of(folders) or [tempfile.gettempdir()]
     sources = _inputs(storage, [storage.absolute(name) for name in names], form)
     job = Job(
         f"vortex-ray-{os.urandom(6).hex()}",
         _form_of(form, descending, stable),
         storage.absolute(target),
-        [os.path.abspath(one) for one in where],
+        [os.path.abspath(one) for one in _names_of(folders)],
         memory,
         storage_options or {},
     )
@@ -207,7 +205,7 @@ def check(manifest: Path, *, storage_options: dict[str, Any] | None = None) -> s
         f"vortex-ray-{os.urandom(6).hex()}",
         form,
         folder,
-        [tempfile.gettempdir()],
+        [],
         _MEMORY,
         storage_options or {},
     )
