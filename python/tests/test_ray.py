@@ -5,6 +5,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -545,6 +546,26 @@ def test_each_machine_has_its_own_folder(monkeypatch, tmp_path):
         assert job.folder(7) == str(tmp_path / machine / job.name / "node")
     job = job._replace(folders=["/c", "/d"])
     assert [job.folder(number) for number in (2, 3)] == [f"/{one}/{job.name}/node" for one in "cd"]
+
+
+def test_another_node_cleans_the_same_folder(monkeypatch, tmp_path):
+    """What this one is about to remove is gone by then; the other one has not seen the rest."""
+    job = job_of("out")._replace(folders=[str(tmp_path)])
+    here = tmp_path / job.name
+    for name in ("a", "b"):
+        (here / name).mkdir(parents=True)
+    rmtree = shutil.rmtree
+
+    def remove(folder):
+        if (here / "a").exists():
+            (here / "a").rmdir()
+            raise FileNotFoundError(errno.ENOENT, "gone", str(here / "a"))
+        rmtree(folder)
+
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    _ray_tasks.clean(job)
+    assert names_in(tmp_path) == []
+    _ray_tasks.clean(job)
 
 
 class NoTasks:

@@ -208,7 +208,8 @@ def check_part(job: Job, path: str, wanted: Summary) -> str:
 
 
 def clean(job: Job) -> None:
-    """Removes what this sort has in the folders of the node."""
+    """Removes what this sort has in the folders of the node, which others may share and clean as well."""
     for folder in job.folders_here():
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(folder)
+        while os.path.lexists(folder):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(folder)
