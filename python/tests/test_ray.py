@@ -617,6 +617,16 @@ def test_output_that_is_there_stays(place, name):
     assert storage.names(place) == [name]
 
 
+def test_fewer_partitions_than_none(tmp_path):
+    np.arange(3).tofile(tmp_path / "a")
+    with pytest.raises(ValueError, match="-1 are none"):
+        vortex.ray.sort(tmp_path / "a", tmp_path / "out", dtype="i8", partitions=-1)
+    with pytest.raises(ValueError, match="-1 are none"):
+        vortex.ray.sort_dataset(None, "key", partitions=-1)
+    with pytest.raises(ValueError, match="nodes"):
+        vortex.ray.estimate(1, nodes=1, processors=1, store=1 << 30, partitions=-1)
+
+
 def test_refuses(machines, tmp_path):
     np.arange(3).tofile(tmp_path / "a")
     for how, said in [

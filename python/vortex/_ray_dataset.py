@@ -83,6 +83,8 @@ def sort_dataset(ds: Any, by: By, *, descending: bool = False, nulls: str = "las
     """
     if nulls not in ("first", "last"):
         raise ValueError(f"nulls: {nulls!r} is neither 'first' nor 'last'")
+    if partitions < 0:
+        raise ValueError(f"partitions: {partitions} are none")
 
     def task(function: Any, name: str, returns: int = 1) -> Any:
         return (

@@ -155,7 +155,7 @@ def estimate(
     rates: of one of them; inputs and outputs go over the same disks. price: of a node for an hour.
     Neighbouring tasks overlap; a stage takes as long as what it uses most. Nothing is asked of Ray.
     """
-    if min(nodes, processors, store, memory, record) < 1 or total < 0:
+    if min(nodes, processors, store, memory, record) < 1 or min(total, partitions) < 0:
         raise ValueError("there are nodes, with processors, a store and memory, and records")
     there = Cluster([str(node) for node in range(nodes)], nodes * processors, store, 0.0)
     plan = plan_of(there, total, RecordForm(record, []), memory, partitions)

@@ -108,6 +108,8 @@ def sort(
     memory = memory or _MEMORY
     if memory < _LEAST_MEMORY:
         raise ValueError(f"memory: {memory} bytes are too little for a task; {_LEAST_MEMORY} are the least")
+    if partitions < 0:
+        raise ValueError(f"partitions: {partitions} are none")
     storage = Storage(storage_options)
     sources = _inputs(storage, [storage.absolute(name) for name in names], form)
     job = Job(
