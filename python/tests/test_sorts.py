@@ -199,6 +199,7 @@ def test_the_first_records(rng, tmp_path, kind, first):
     for none in (0, -1):
         with pytest.raises(ValueError, match="first"):
             vortex.sort_file(names, tmp_path / "out", first=none, **KINDS[kind])
+    assert vortex.sort_file(names, tmp_path / "out", first=1 << 70, **KINDS[kind]).records_out == len(numbers)
 
 
 @pytest.mark.parametrize("first", [10, MIB])

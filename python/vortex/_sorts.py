@@ -197,7 +197,7 @@ def first_of(first: int | None) -> int:
     """How many are wanted; 0: all."""
     if first is not None and operator.index(first) < 1:
         raise ValueError(f"first: {first} are none")
-    return 0 if first is None else operator.index(first)
+    return 0 if first is None else min(operator.index(first), 2**64 - 1)
 
 
 def _less(memory: int) -> int:
