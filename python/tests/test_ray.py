@@ -568,6 +568,26 @@ def test_another_node_cleans_the_same_folder(monkeypatch, tmp_path):
     _ray_tasks.clean(job)
 
 
+def test_half_a_text_has_no_name(monkeypatch):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    pipe_file = MemoryFileSystem.pipe_file
+
+    def full(self, path, value, **more):
+        pipe_file(self, path, value[:3], **more)
+        assert Storage().names("memory://half") != ["manifest.json"]
+        raise OSError(errno.ENOSPC, "full", path)
+
+    with monkeypatch.context() as patch, pytest.raises(OSError):
+        patch.setattr(MemoryFileSystem, "pipe_file", full)
+        Storage().write_text("memory://half/manifest.json", "{text}")
+    assert Storage().names("memory://half") == []
+    Storage().write_text("memory://half/manifest.json", "{text}")
+    assert Storage().names("memory://half") == ["manifest.json"]
+    assert Storage().read_text("memory://half/manifest.json") == "{text}"
+    fsspec.filesystem("memory").rm("/half", recursive=True)
+
+
 class NoTasks:
     """A sort that has written its parts already."""
 

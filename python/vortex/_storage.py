@@ -136,20 +136,23 @@ class Storage:
         try:
             with naming(local), NewFile(local) as file:
                 yield file
-                self._upload(file.part, name)
+                with self._appearing(name) as (file_system, path):
+                    file_system.put_file(file.part, path)
         finally:
             self.remove(local)
 
-    def _upload(self, local: str, name: str) -> None:
+    @contextlib.contextmanager
+    def _appearing(self, name: str) -> Iterator[tuple[Any, str]]:
+        """A file system of fsspec, and where to write there what gets its name when the block ends."""
         file_system, path = self._remote(name)
         protocols = {file_system.protocol} if isinstance(file_system.protocol, str) else set(file_system.protocol)
         if protocols & _WHOLE_UPLOADS:
-            file_system.put_file(local, path)
+            yield file_system, path
             return
         folder, base = os.path.split(path)
         unfinished = f"{folder}/.{base}.{os.urandom(6).hex()}"
         try:
-            file_system.put_file(local, unfinished)
+            yield file_system, unfinished
             file_system.mv(unfinished, path)
         except BaseException:
             with contextlib.suppress(Exception):
@@ -177,8 +180,8 @@ class Storage:
             with self.new_file(name, "") as file:
                 file.write(content)
             return
-        file_system, path = self._remote(name)
-        file_system.pipe_file(path, content.tobytes())
+        with self._appearing(name) as (file_system, path):
+            file_system.pipe_file(path, content.tobytes())
 
     def read_text(self, name: str) -> str:
         if not self.is_remote(name):
