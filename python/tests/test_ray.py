@@ -63,6 +63,7 @@ class Machines:
                 },
             },
         )
+        self.session = self.cluster.head_node.get_session_dir_path()
         self.nodes = [self.add() for _ in range(3)]
 
     def add(self):
@@ -103,6 +104,7 @@ def machines(tmp_path_factory):
         finally:
             ray.shutdown()
             machines.cluster.shutdown()
+            shutil.rmtree(machines.session, ignore_errors=True)  # Ray leaves its logs
 
 
 @pytest.fixture(params=["stores", "folders"])
