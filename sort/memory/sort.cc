@@ -37,9 +37,10 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
   }
   if (sorted_or_reversed(records, count, EncodedKey(rules.key_of, codec), threads)) return;
   if constexpr (kBareKeys<KeyOf>) {
-    if (count <= max_quick_words<Record>(rules.floats) ||
-        (count <= kMaxQuickRepeatedWords &&
-         FewValues<Record, Codec>::seem_to_repeat({records, count}))) {
+    if (isa_in_use() == Isa::kAvx512 &&
+        (count <= max_quick_words<Record>(rules.floats) ||
+         (count <= kMaxQuickRepeatedWords &&
+          FewValues<Record, Codec>::seem_to_repeat({records, count})))) {
       codec.encode(records, count);
       const bool sorted = quick_sort(records, count);
       codec.decode(records, count);

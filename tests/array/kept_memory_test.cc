@@ -59,7 +59,7 @@ TEST(KeptMemory, AThreadKeepsNoMoreThanItSays) {
 TEST(KeptMemory, OfSortsIsReleased) {
   std::thread([] {
     auto random = test::test_random();
-    for (const std::size_t count : {1000, 30000, 200000}) {
+    for (const std::size_t count : {20000, 30000, 200000}) {  // fewer may be sorted in place
       std::vector<std::uint64_t> words(count);
       for (std::uint64_t& word : words) word = random();
       sort(std::span<std::uint64_t>(words));
