@@ -153,6 +153,7 @@ class Sort:
         self._bytes = [sum(piece.size for piece in part) for part in parts]
         self._there, self._plan = there, plan
         self._borders: list[Border] = []
+        self._borders_of_maps: Any = None  # the same, as a reference: each map has them, sent once a node
 
     @contextlib.contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -164,6 +165,7 @@ class Sort:
         there, total = self._there, sum(self._bytes)
         with self._stage("sampling"):
             self._borders = self._sampled(there, total)
+        self._borders_of_maps = ray.put(self._borders)
         partitions = len(self._borders) + 1
         count = min(len(there.nodes), partitions)
         edges = [at * partitions // count for at in range(count + 1)]
@@ -214,7 +216,7 @@ class Sort:
                 f"map {number} of {len(self._parts)}",
                 number,
                 self._parts[number],
-                self._borders,
+                self._borders_of_maps,
                 shares,
                 returns=1 + len(shares),
             )
