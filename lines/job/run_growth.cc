@@ -25,7 +25,7 @@ constexpr std::uint64_t kTimesTextWithKeys = 4;
 // In multiples of the memory, where the length of the input is not known.
 constexpr std::uint64_t kRunOfUnknown = 64;
 // A long run takes no more than this part of the address space that is left.
-constexpr std::uint64_t kShareOfSpace = 8;
+constexpr std::uint64_t kShareForLongRun = 8;
 
 std::uint64_t most_bytes_of(const LineArena& arena) noexcept {
   return arena.stored_bytes() + arena.records() * kRunPrefixBytes;
@@ -166,7 +166,7 @@ std::uint64_t RunGrowth::bytes_of_long_run() const {
       plan_.input_bytes ? detail::saturating_product(
                               *plan_.input_bytes, order_.has_keys ? kTimesTextWithKeys : kTimesText)
                         : kRunOfUnknown * plan_.memory_bytes;
-  return std::min(wanted, address_space_left() / kShareOfSpace);
+  return std::min(wanted, address_space_left() / kShareForLongRun);
 }
 
 }}  // namespace vortex::v0
