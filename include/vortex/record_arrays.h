@@ -36,6 +36,7 @@ class VORTEX_EXPORT ArrayOutput final : public RecordOutput {
 // allocated when it is made.
 class VORTEX_EXPORT DescriptorOutput final : public RecordOutput {
  public:
+  // Throws Error: EINVAL where `record_bytes` is 0; std::bad_alloc.
   DescriptorOutput(int descriptor, std::size_t record_bytes);
 
   // room() and flush() throw Error with the errno of write(2); then it is not known how many bytes

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <exception>
 #include <mutex>
 #include <new>
 #include <string>

@@ -105,11 +105,17 @@ class PlacesOfArrays {
   std::unique_ptr<Pair64[]> pairs_;   // and as many spare ones
 };
 
+// Where records of 0 bytes are written, nothing tells how many there are.
+std::size_t at_least_one(std::size_t record_bytes) {
+  if (record_bytes == 0) throw_error(EINVAL, "records have 0 bytes: give at least 1");
+  return record_bytes;
+}
+
 }  // namespace
 
 std::span<std::byte> ArrayOutput::room(std::size_t most_bytes) {
   const std::size_t left = to_.size() - done_;
-  const std::size_t bytes = std::min(left - left % record_bytes_, most_bytes);
+  const std::size_t bytes = std::min(left - left % at_least_one(record_bytes_), most_bytes);
   if (bytes == 0) {
     throw_error(ENOBUFS, "an array of " + std::to_string(to_.size()) +
                              " bytes has no room for more records of " +
@@ -120,7 +126,7 @@ std::span<std::byte> ArrayOutput::room(std::size_t most_bytes) {
 
 DescriptorOutput::DescriptorOutput(int descriptor, std::size_t record_bytes)
     : descriptor_(descriptor),
-      record_bytes_(record_bytes),
+      record_bytes_(at_least_one(record_bytes)),
       buffer_(std::max(kBufferBytes / record_bytes, std::size_t{1}) * record_bytes) {}
 
 std::span<std::byte> DescriptorOutput::room(std::size_t most_bytes) {

@@ -171,6 +171,8 @@ TEST(RecordArrays, MistakesAreErrors) {
   merge_arrays(*order, ten, nowhere, 1);
   EXPECT_EQ(error_of([&] { nowhere.flush(); }), ENOSPC);
   close(full);
+  EXPECT_EQ(error_of([] { DescriptorOutput(-1, 0); }), EINVAL);
+  EXPECT_EQ(error_of([&] { ArrayOutput(room, 0).room(8); }), EINVAL);
 }
 
 }}  // namespace vortex::test
