@@ -115,7 +115,8 @@ void RunGrowth::write(const LineArena& sorted, const ArenaShare& share, const To
 }
 
 void RunGrowth::write_rest(const LineArena& sorted, const Told& told) {
-  sorted.empty() ? end_open() : write(sorted, all_of(sorted), told);
+  if (sorted.empty()) return end_open();
+  write(sorted, all_of(sorted), told);
 }
 
 // To the open run, or to another.
