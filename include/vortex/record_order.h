@@ -281,6 +281,12 @@ class VORTEX_EXPORT RecordOrder {
                                  const detail::BucketSplitters& splitters,
                                  std::span<std::uint32_t> counts) const = 0;
 
+  // The last of the greatest records of a bucket as scatter() left them there, one at least.
+  virtual const std::byte* greatest_in_bucket(const std::byte* records,
+                                              std::size_t count) const noexcept = 0;
+  // The leading bits of such a record; where they do not decide, it is as it came.
+  virtual std::uint64_t leading_bits_in_bucket(const std::byte* record) const noexcept = 0;
+
   // Appends `count` records to `out` in order; equal ones keep their order. See sort_records() for
   // the scratch, for what is thrown, and for what is left of the records.
   virtual void sort(std::byte* records, std::size_t count, std::span<std::byte> scratch,

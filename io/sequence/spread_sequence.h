@@ -64,6 +64,9 @@ class VORTEX_EXPORT SpreadSequence {
   // The unit is not needed any more; who keeps the slots gives its own back.
   void forget(std::uint64_t unit) noexcept { places_[unit].slot = SlotFiles::kNoSlot; }
 
+  // No more units come: gives back the rest of the table. Not inside a fault.
+  void end() { places_.shrink_to_fit(); }
+
   SlotFiles& files() const noexcept { return *files_; }
 
  private:

@@ -48,7 +48,12 @@ RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_
   return writer_.emplace(order_, store(), write_behind, most_bytes, &packing(), watch().stop());
 }
 
-void RunCollection::end() { add(finish_run()); }
+void RunCollection::end() {
+  end_spilled();
+  count_run();
+}
+
+void RunCollection::end_spilled() { add(finish_run()); }
 
 Run RunCollection::finish_run() {
   Run run = writer_->finish();

@@ -33,9 +33,10 @@ class RunCollection final : public RunList<Run> {
   // throws and what the disks report.
   void form(std::uint64_t most_bytes, const Writing& write);
   // The same in two steps: an output that becomes a run when it is ended. `write_behind` as for a
-  // RunWriter.
+  // RunWriter. One that was spilled is not counted.
   RecordOutput& begin(std::size_t write_behind, std::uint64_t most_bytes);
   void end();
+  void end_spilled();
   // Merges until at most `most` runs are left, as few of them as that takes. Throws Error(ENOMEM)
   // when the memory does not hold a merge of two.
   void reduce_to(std::uint64_t most);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -32,7 +33,10 @@ SortJob::SortJob(std::shared_ptr<const RecordOrder> order, SortContext& context,
     : order_(std::move(order)), context_(context), unique_(unique) {}
 
 // The tasks beside end soon.
-SortJob::~SortJob() { context_.end(); }
+SortJob::~SortJob() {
+  context_.end();
+  if (formation_) formation_->give_up();
+}
 
 SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
                                       unsigned other_disks) const {
@@ -113,9 +117,8 @@ void SortJob::put(const std::byte* records, std::uint64_t count, Readers readers
   const std::uint64_t most = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
   while (count > 0) {
     const auto offered = static_cast<std::size_t>(std::min(count, most));
-    // Asked before the records are offered: a run that ends meanwhile leaves room for more.
+    // Drawn before the records are offered: what is given back meanwhile leaves room for more.
     const std::uint32_t ticket = formation_->room_event().ticket();
-    const bool run_was_written = !background_.busy();
     std::size_t taken = 0;
     {
       const WorkSpan span(SpanKind::kPartition);
@@ -125,24 +128,38 @@ void SortJob::put(const std::byte* records, std::uint64_t count, Readers readers
     count -= taken;
     records_ += taken;
     watch().add(taken * record_bytes);
-    if (taken == offered) {
-      if (begins_early()) begin_run();
-      continue;
-    }
-    if (run_was_written) {
-      begin_run();
-    } else {
-      await_room(ticket);
-    }
+    taken == offered ? keep_ahead() : make_room(ticket);
   }
+  const std::lock_guard lock(written_mutex_);
+  counts_ = written_;
 }
 
 bool SortJob::begins_early() const noexcept {
-  return plan_.run_begin_bytes != 0 && bytes_to_emit() >= plan_.run_begin_bytes &&
-         !background_.busy();
+  const std::uint64_t bytes = formation_->records() * order_->record_bytes();
+  return plan_.run_begin_bytes != 0 && bytes >= plan_.run_begin_bytes && formation_->closed() < 2;
+}
+
+// Who emits beside this thread gets the next bucket before the memory is full.
+void SortJob::keep_ahead() {
+  if (!formation_->emits_beside()) return;
+  while (formation_->wants_room() || begins_early()) {
+    begin_runs();
+    if (!emits_beside_ || !formation_->close_next()) break;
+  }
+}
+
+void SortJob::make_room(std::uint32_t ticket) {
+  begin_runs();
+  if (!emits_beside_) {
+    formation_->close_next();
+    emit_closed();
+  } else if (!formation_->wants_room() || !formation_->close_next()) {
+    await_room(ticket);
+  }
 }
 
 void SortJob::await_room(std::uint32_t ticket) {
+  if (!background_.busy()) return background_.finish();
   {
     const Waiting waiting;
     formation_->room_event().await(ticket);
@@ -152,9 +169,16 @@ void SortJob::await_room(std::uint32_t ticket) {
 
 void SortJob::end_forming() {
   context_.note_user();
-  wait_for_run();
   if (in_memory()) return;
-  if (formation_->records() != 0) write_run(bytes_to_emit(), Written::kIsCounted);
+  while (formation_->records() != 0) {
+    const std::uint32_t ticket = formation_->room_event().ticket();
+    if (formation_->close_next()) {
+      if (!emits_beside_) emit_closed();
+    } else {
+      await_room(ticket);
+    }
+  }
+  wait_for_runs();
   counts_ = runs_->counts();
   formation_.reset();
   buckets_.reset();
@@ -183,51 +207,57 @@ void SortJob::shrink() {
   context_.give_back_retired();
 }
 
-// Writes what has been taken as a run: beside this thread where there is memory for two generations
-// of buckets.
-void SortJob::begin_run() {
-  wait_for_run();
-  in_memory_ = false;
-  const std::uint64_t most_bytes = bytes_to_emit();
-  if (formation_->generations() == 1) return write_run(most_bytes, Written::kIsCounted);
-  formation_->close();
-  const auto write = [this, most_bytes](Written written) {
-    write_run(most_bytes, written, &RunFormation::emit_closed);
-  };
-  const bool begun = background_.start(
-      "writing runs", [write] { write(Written::kBeside); },
+// Runs are written from now on: beside this thread where that is wanted and the system grants
+// another one.
+void SortJob::begin_runs() {
+  if (!std::exchange(in_memory_, false)) return;
+  if (!formation_->emits_beside()) return;
+  emits_beside_ = background_.start(
+      "writing runs",
+      [this] {
+        while (formation_->await_closed()) emit_next(Written::kBeside);
+      },
       [this] { formation_->room_event().notify(); });
-  if (!begun) write(Written::kIsCounted);
 }
 
-// Waits for the run that is being written, and throws what ended it early.
-void SortJob::wait_for_run() {
-  while (formation_) {
+// Waits for what was closed, and throws what ended it early.
+void SortJob::wait_for_runs() {
+  formation_->end();
+  while (emits_beside_) {
     const std::uint32_t ticket = formation_->room_event().ticket();
     if (!background_.busy()) break;
     await_room(ticket);
   }
   background_.finish();
-  counts_ = runs_->counts();
+  while (formation_->await_closed()) emit_next(Written::kIsCounted);
 }
 
-void SortJob::write_run(std::uint64_t most_bytes, Written written, Emit run) {
-  runs_->form(most_bytes, [&](RecordOutput& out) {
-    WatchedOutput to(out, watch(), written);
-    emit(to, run);
-  });
+SortJob::OpenRun::OpenRun(SortJob& job, Written written)
+    : watched(job.runs_->begin(job.plan_.run_write_behind, job.plan_.formation.most_run_bytes),
+              job.watch(), written),
+      sorted(*job.order_, job.unique_, job.plan_.first_records, watched) {}
+
+void SortJob::emit_closed() {
+  while (formation_->closed() != 0) emit_next(Written::kIsCounted);
 }
 
-std::uint64_t SortJob::bytes_to_emit() const noexcept {
-  return formation_->records() * order_->record_bytes();
+void SortJob::emit_next(Written written) {
+  if (!run_) run_.emplace(*this, written);
+  bool is_complete = false;
+  guarded([&] { is_complete = formation_->emit_next(run_->sorted.to(), &run_->sorted); }).throw_if_failed();
+  if (bound_ && run_->sorted.full()) bound_->tell(run_->sorted.last());
+  if (!is_complete) return;
+  run_.reset();
+  runs_->end();
+  const std::lock_guard lock(written_mutex_);
+  written_ = runs_->counts();
 }
 
-void SortJob::emit(RecordOutput& out, Emit run) {
+void SortJob::emit_all(RecordOutput& out) {
   SortedOutput sorted(*order_, unique_, plan_.first_records, out);
   guarded([&] {
-    few_ ? few_->emit(sorted.to()) : ((*formation_).*run)(sorted.to(), &sorted);
+    few_ ? few_->emit(sorted.to()) : formation_->emit(sorted.to(), &sorted);
   }).throw_if_failed();
-  if (bound_ && sorted.full()) bound_->tell(sorted.last());
 }
 
 // The last part of a sort, in which others may want its memory.
@@ -304,13 +334,13 @@ void SortJob::write_from_memory(RecordOutput& out) {
   };
   if (!for_spill_) {
     lend();
-    return emit(out);
+    return emit_all(out);
   }
   SpillingOutput spilling(
       out, [this](std::uint64_t bytes) { return patient_.has_room(bytes, spill_); },
       [this]() -> RecordOutput& { return begin_spill(); });
   lend();
-  emit(spilling);
+  emit_all(spilling);
   if (spilling.spilled()) write_spilled(out);
 }
 
@@ -328,7 +358,7 @@ RecordOutput& SortJob::begin_spill() {
 
 // The memory that what was spilled has left is others' before it is read again.
 void SortJob::write_spilled(RecordOutput& out) {
-  runs_->end();
+  runs_->end_spilled();
   const std::size_t read_buffers = blocks_for_spilled();
   context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); },
                          [&] {

@@ -33,12 +33,12 @@ namespace vortex { inline namespace v0 {
 //   SortJob job(order, context, unique);
 //   job.start(plan_sort(job.plan_request({}, 0)), Warming::kOnDemand, "memory of the sort");
 //   job.begin_forming();
-//   while (...) job.take(records, count, readers);  // begins runs
+//   while (...) job.take(records, count, readers);  // writes runs
 //   job.end_forming();
 //   if (!job.in_memory()) job.runs().reduce_to(...);
 //   job.write(out, read_buffers);
 //
-// With two threads or more, a run is sorted and written beside the thread that calls take(), which
+// With two threads or more, runs are sorted and written beside the thread that calls take(), which
 // partitions what comes next into the memory that becomes free.
 //
 // Others that share a budget with it may want its memory: end_forming() gives back what merging
@@ -87,7 +87,7 @@ class SortJob final {
   void end_forming();
   // No run has been begun.
   bool in_memory() const noexcept { return in_memory_ && runs_->empty(); }
-  // The counts of the runs so far, and after expect_write() of the last merge.
+  // The counts of the runs at the end of the last call, and after expect_write() of the last merge.
   const RunCounts& counts() const noexcept { return counts_; }
 
   // An output that need not wait inside a fault. `has_room` waits until there is room for as many
@@ -113,18 +113,27 @@ class SortJob final {
   void write_spilled(RecordOutput& out);
   std::size_t blocks_for_spilled() const;
 
+  // A run that is written, with what its records pass.
+  struct OpenRun {
+    OpenRun(SortJob& job, Written written);
+
+    WatchedOutput watched;
+    SortedOutput sorted;
+  };
+
   void take_first(const std::byte* records, std::uint64_t count, Readers readers);
   void put(const std::byte* records, std::uint64_t count, Readers readers);
   void shrink();
   bool begins_early() const noexcept;
-  void begin_run();
-  // Until a bucket has been given back since the ticket, or the run is out.
+  void begin_runs();
+  void keep_ahead();
+  void make_room(std::uint32_t ticket);
+  // Until a block has been given back since the ticket, or nothing is emitted any more.
   void await_room(std::uint32_t ticket);
-  void wait_for_run();
-  using Emit = void (RunFormation::*)(RecordOutput& out, const SortedOutput* wanted);
-  void write_run(std::uint64_t most_bytes, Written written, Emit run = &RunFormation::emit);
-  std::uint64_t bytes_to_emit() const noexcept;
-  void emit(RecordOutput& out, Emit run = &RunFormation::emit);
+  void wait_for_runs();
+  void emit_closed();
+  void emit_next(Written written);
+  void emit_all(RecordOutput& out);
 
   const std::shared_ptr<const RecordOrder> order_;
   SortContext& context_;
@@ -140,13 +149,17 @@ class SortJob final {
   std::optional<FirstBound> bound_;
   std::uint64_t records_ = 0;
   bool in_memory_ = true;
+  bool emits_beside_ = false;   // in the background
+  std::optional<OpenRun> run_;  // of the thread that emits
   RunCounts counts_;
+  FutexMutex written_mutex_;  // guards
+  RunCounts written_;         // counts of the runs that have been written
 
   std::optional<BlockQuota> for_spill_;
   PatientOutput patient_;
   std::atomic<bool> spill_{false};
 
-  BackgroundTask background_;  // writes a run; destroyed first
+  BackgroundTask background_;  // writes runs; destroyed first
 };
 
 }}  // namespace vortex::v0

@@ -121,8 +121,7 @@ std::optional<RecordPlan> try_input_merge(SortPlanRequest request) {
 // of them, and to let pass what comes behind the last record that is wanted.
 void RecordPlan::keep_few_in_memory() noexcept {
   constexpr std::uint64_t kShare = 2;
-  const std::uint64_t forming =
-      std::uint64_t{bucket_blocks} * block_bytes + formation.scratch_bytes;
+  const std::uint64_t forming = memory_for_buckets() + formation.scratch_bytes;
   const std::uint64_t needed = FirstRecords::memory_bytes(record_bytes, first_records);
   if (first_records == 0 || needed > forming / kShare) return;
   first_in_memory = true;

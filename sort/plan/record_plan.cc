@@ -8,6 +8,7 @@
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/prefetch_policy.h"
+#include "sort/plan/forming_plan.h"
 #include "sort/plan/least_memory.h"
 #include "sort/plan/memory_limits.h"
 #include "sort/runs/partitioners.h"
@@ -26,8 +27,6 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-constexpr std::size_t kMinBuckets = 2;
-constexpr std::size_t kMinScratchBytes = std::size_t{64} << 10;
 // The bytes that forecasting and the policies keep of each block on disk, besides keys: its place
 // in the order of need, in the order of fetching and in its file.
 constexpr std::uint64_t kBookkeepingBytes = 81;
@@ -45,11 +44,6 @@ constexpr std::uint64_t kBucketTableBytes = 16;
 constexpr double kBytesLostPerBlock = 36 << 10;
 // Where several threads work each move interrupts the others.
 constexpr double kBytesLostAmongThreads = 96 << 10;
-// One thread partitions as fast as three sort what it has put to buckets; and stripes of smaller
-// blocks are not worth the threads (docs/decisions/0040-several-partitioners.md).
-constexpr unsigned kSortersPerPartitioner = 3;
-constexpr unsigned kLeastPartitionedBy = kSortersPerPartitioner + 1;
-constexpr std::size_t kMinPartitionedBlock = std::size_t{512} << 10;
 // The bytes that are kept of each block of the pool, whatever holds it.
 std::uint64_t bytes_beside_block() {
   return BlockPool::kTableBytes +
@@ -83,115 +77,6 @@ double cost_of(const RecordPlan& plan) {
   return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes));
 }
 
-// Buckets are sorted by (leading bits, index) pairs of 16 bytes; they are seldom larger than twice
-// the average, and larger ones are sorted in parts. One thread that sorts keeps up with one that
-// partitions, or with the disk; of several each takes a part, as far as that does not make runs
-// much shorter.
-std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets,
-                        const SortPlanRequest& request) {
-  const std::uint64_t records = pool_bytes / buckets / request.record_bytes + 1;
-  std::uint64_t bytes = 2 * records * 16;
-  if (request.threads >= kLeastPartitionedBy) {
-    const std::uint64_t of_thread =
-        detail::saturating_product(records * 5 / 4, request.scratch_per_record);
-    const std::uint64_t of_all = detail::saturating_product(of_thread, request.threads + 1);
-    bytes = std::max(bytes, std::min(of_all, pool_bytes / 16));
-  }
-  return static_cast<std::size_t>(std::clamp<std::uint64_t>(
-      bytes, kMinScratchBytes, std::max<std::uint64_t>(pool_bytes / 8, kMinScratchBytes)));
-}
-
-unsigned buckets_in(std::size_t blocks, const SortPlanRequest& request) {
-  return static_cast<unsigned>(std::clamp<std::size_t>(
-      blocks / 6, kMinBuckets, std::max<std::size_t>(request.most_buckets, kMinBuckets)));
-}
-
-// Divides the pool for run formation; false when it is too small.
-bool divide_for_runs(RecordPlan& plan) {
-  const std::size_t comeback_blocks = plan.window_blocks - 1;
-  const auto divide = [&](std::size_t request_bytes, std::size_t read_ahead,
-                          std::size_t write_behind) {
-    plan.reader = {.comeback_blocks = comeback_blocks,
-                   .read_ahead = read_ahead,
-                   .request_bytes = request_bytes,
-                   .order = ReadOrder::kForward};
-    plan.writer = {.comeback_blocks = comeback_blocks,
-                   .write_behind = write_behind,
-                   .request_bytes = request_bytes};
-    plan.run_write_behind = blocks_behind(plan.writer, plan.block_bytes);
-    const std::size_t streams = FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) +
-                                FileWriterBase::blocks_needed(plan.writer, plan.block_bytes);
-    if (plan.pool_blocks <= streams) return false;
-    plan.bucket_blocks = plan.pool_blocks - streams;
-    plan.formation.buckets = buckets_in(plan.bucket_blocks, plan.request);
-    return plan.bucket_blocks >= plan.pool_blocks / 2 &&
-           plan.bucket_blocks >= 2 * plan.formation.buckets;
-  };
-  // Generous queues first; a small pool does with less.
-  const std::size_t grouped = std::max(plan.block_bytes, std::size_t{512} << 10);
-  const std::size_t disks = plan.disks;
-  return divide(grouped, 4, 2 * disks + 2) || divide(plan.block_bytes, 4, 2 * disks + 2) ||
-         divide(plan.block_bytes, 2, 2) || divide(plan.block_bytes, 1, 1);
-}
-
-// Each bucket may leave its last block all but empty.
-void set_run_bytes(RecordPlan& plan) {
-  const std::size_t blocks = plan.bucket_blocks - plan.formation.buckets;
-  const std::uint64_t bytes = std::uint64_t{blocks} * plan.block_bytes;
-  plan.run_bytes = plan.least_run_bytes = bytes - bytes % plan.record_bytes;
-}
-
-// What the input leaves of the pool goes to the output, as much as two buckets: the disk writes
-// while all threads sort the next ones.
-void deepen_output(RecordPlan& plan) {
-  const std::uint64_t bytes = *plan.input_bytes, buckets = plan.formation.buckets;
-  const auto blocks_of = [&](std::uint64_t some) {
-    return static_cast<std::size_t>(detail::units_for(some, plan.block_bytes));
-  };
-  // Twice as many blocks as can be partly filled, so that a file still fits that is a little longer
-  // by the time it is read.
-  const std::size_t needed = blocks_of(bytes) + 2 * plan.formation.buckets;
-  if (plan.bucket_blocks <= needed) return;
-  const std::size_t more = std::min(plan.bucket_blocks - needed, 2 * blocks_of(bytes / buckets));
-  const std::size_t per_request =
-      std::max<std::size_t>(plan.writer.request_bytes / plan.block_bytes, 1);
-  plan.writer.write_behind += more / per_request;
-  plan.bucket_blocks -= more / per_request * per_request;
-  set_run_bytes(plan);
-}
-
-// Whether a bucket a little larger than the average is too large for the scratch, which is slow.
-bool sorts_in_parts(const RecordPlan& plan) {
-  const std::uint64_t bucket_bytes = plan.run_bytes / plan.formation.buckets * 5 / 4;
-  return plan.formation.scratch_bytes < bucket_bytes / plan.record_bytes * 16;
-}
-
-unsigned threads_to_partition(const SortPlanRequest& request, std::size_t block_bytes) {
-  const bool pays = request.threads >= kLeastPartitionedBy && block_bytes >= kMinPartitionedBlock;
-  return pays ? request.threads / kSortersPerPartitioner + 1 : 1;
-}
-
-// What threads that partition keep for each bucket.
-std::uint64_t bytes_of_partitioners(const RecordPlan& plan) {
-  const RunFormationOptions& forming = plan.formation;
-  if (forming.partition_threads == 1) return 0;
-  return Partitioners::bytes(plan.record_bytes, forming.buckets, forming.partition_threads);
-}
-
-// Nothing is written before the first run begins, nor read while the last one is written. Inputs of
-// more than two runs do not gain (docs/decisions/0039-data-that-fit.md).
-std::uint64_t bytes_to_begin_run(const RecordPlan& plan, std::uint64_t largest_merge_order) {
-  constexpr std::uint64_t kRuns = 8;
-  constexpr std::uint64_t kLeast = std::uint64_t{64} << 20;
-  if (plan.formation.generations < 2) return 0;
-  const std::uint64_t bytes = *plan.input_bytes, record_bytes = plan.record_bytes;
-  const std::uint64_t wanted = std::max(detail::units_for(bytes, kRuns), kLeast);
-  const std::uint64_t begin = detail::round_up(wanted, record_bytes);
-  const bool helps = begin < plan.run_bytes && bytes < 2 * plan.run_bytes &&
-                     detail::units_for(bytes, begin) <= largest_merge_order;
-  return helps ? begin : 0;
-}
-
 // A plan with this memory and block size, if there is one.
 std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_t memory_bytes,
                                     std::size_t block_bytes) {
@@ -208,13 +93,16 @@ std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_
     return BlockPool::maps_needed(plan.pool_blocks) <= request.most_maps ? std::optional(plan)
                                                                          : std::nullopt;
   };
-  plan.formation.buckets = buckets_in(memory_bytes / block_bytes, request);  // at most
-  plan.formation.scratch_bytes = scratch_for(memory_bytes, plan.formation.buckets, request);
-  memory_bytes -= std::min(memory_bytes, bytes_of_partitioners(plan));
+  const std::uint64_t all_bytes = memory_bytes;
   // Sorted in memory, the input is never on disk: no forecasts, no streams of runs. How many runs
   // there are for the streams is known when the rest has been divided.
   for (int attempt = request.bytes ? 0 : 1; attempt < 3; ++attempt) {
-    plan.formation.generations = request.threads > 1 ? 2 : 1;
+    const bool forms_runs = attempt != 0;
+    plan.formation.emits_beside = forms_runs && request.threads > 1;
+    plan.formation.buckets = buckets_in(all_bytes / block_bytes, forms_runs, request);  // at most
+    plan.formation.scratch_bytes =
+        scratch_for(all_bytes, plan.formation.buckets, forms_runs, request);
+    memory_bytes = all_bytes - std::min(all_bytes, bytes_of_partitioners(plan));
     plan.forecast_memory_bytes = attempt == 0 ? 0 : forecasts;
     plan.packing_memory_bytes = attempt == 0 ? 0 : packing.bytes;
     plan.compression = attempt == 0 ? RunCompression::kNever : packing.compression;
@@ -224,13 +112,11 @@ std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_
     if (memory_bytes <= beside) return std::nullopt;
     plan.pool_blocks =
         static_cast<std::size_t>((memory_bytes - beside) / (block_bytes + bytes_beside_block()));
-    if (!divide_for_runs(plan)) return std::nullopt;
-    set_run_bytes(plan);
-    if (plan.run_bytes == 0) return std::nullopt;
+    if (!divide_for_runs(plan, forms_runs) || plan.run_bytes == 0) return std::nullopt;
     if (request.bytes) {
       plan.runs = detail::units_for(*request.bytes, plan.run_bytes);
       if (plan.runs <= 1) {
-        plan.formation.generations = 1;
+        plan.formation.emits_beside = false;
         deepen_output(plan);
         return if_maps_suffice();
       }
@@ -319,13 +205,12 @@ bool RecordPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs)
 std::uint64_t RecordPlan::address_space_bytes() const {
   constexpr std::uint64_t kOfUnknownLength = std::uint64_t{1} << 30;
   const std::uint64_t input = stream_space(input_bytes.value_or(kOfUnknownLength), block_bytes);
-  const std::uint64_t bucket =
-      stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
-      (bucket_blocks + 1) * kBucketTableBytes + kMinBlockBytes;
-  const std::uint64_t run = stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes);
+  const std::uint64_t bucket = stream_space(memory_for_buckets(), block_bytes) +
+                               (bucket_blocks + 1) * kBucketTableBytes + kMinBlockBytes;
+  const std::uint64_t run = stream_space(formation.most_run_bytes, block_bytes);
   // Sorted in memory, what was read is closed before the output is opened.
-  const std::uint64_t forming = std::uint64_t{formation.generations} * formation.buckets * bucket +
-                                input + (in_memory() ? 0 : run);
+  const std::uint64_t buckets = formation.most_open() + formation.most_closed();
+  const std::uint64_t forming = buckets * bucket + input + (in_memory() ? 0 : run);
   // A merge reads all that it writes.
   const std::uint64_t order =
       std::max(merge_order, merged_inputs == 0 ? 0 : std::min(merged_inputs, plain_merge_order()));
@@ -341,14 +226,16 @@ std::uint64_t RecordPlan::address_space_bytes() const {
 }
 
 std::uint64_t RecordPlan::space_beside_input_bytes() const noexcept {
-  return stream_space(std::uint64_t{bucket_blocks} * block_bytes, block_bytes) +
-         stream_space(0, block_bytes) + request.stack_bytes + kSpaceBeside;
+  return stream_space(formation.most_run_bytes, block_bytes) + stream_space(0, block_bytes) +
+         request.stack_bytes + kSpaceBeside;
 }
 
 RecordPlan plan_sort(const SortPlanRequest& request) {
   expect_limits(request);
   if (auto plan = try_memory(request, request.memory_bytes)) {
-    if (plan->address_space_bytes() <= request.address_space_bytes) {
+    const auto fits = [&] { return plan->address_space_bytes() <= request.address_space_bytes; };
+    if (!fits()) plan->formation.most_run_bytes = plan->memory_for_buckets();
+    if (fits()) {
       plan->keep_few_in_memory();
       return *plan;
     }
@@ -363,7 +250,7 @@ RecordPlan plan_sort(const SortPlanRequest& request) {
                               format_bytes(request.address_space_bytes) + " are left; " +
                               address_space_advice());
     }
-    smaller.most_buckets = plan->formation.buckets / 2;
+    smaller.most_buckets = plan->formation.buckets / (plan->in_memory() ? 1 : 2);
     return plan_sort(smaller);
   }
   const std::string what = "sorting " +

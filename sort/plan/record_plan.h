@@ -38,7 +38,7 @@ struct SortPlanRequest {
   std::uint64_t thread_bytes = 0;  // the same for each of the sort's own threads
   // Kernel maps for the blocks, see BlockPool::maps_needed(). Where they are few, blocks are large.
   std::size_t most_maps = ~std::size_t{0};
-  unsigned most_buckets = 64;
+  unsigned most_buckets = 128;  // half as many where all that comes is known to fit
   unsigned threads = 1;  // the sort's own; with two or more a run is written while the next comes
   // The scratch that a thread takes for each record of a bucket that it sorts beside others.
   std::size_t scratch_per_record = 32;
@@ -82,6 +82,10 @@ struct RecordPlan : SortPlan {
 
   // All that the sort takes, besides what the program does without it.
   std::uint64_t memory_taken_bytes() const noexcept;
+
+  std::uint64_t memory_for_buckets() const noexcept {
+    return std::uint64_t{bucket_blocks} * block_bytes;
+  }
 
   MergeReading reading() const noexcept { return {prefetch, disks, window_blocks}; }
   // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5).

@@ -142,6 +142,31 @@ std::size_t FormatOrder::scatter(const std::byte* records, std::size_t count,
       [&] { return OrderBy::scatter(records, count, splitters, buckets); });
 }
 
+const std::byte* FormatOrder::greatest_in_bucket(const std::byte* records,
+                                                 std::size_t count) const noexcept {
+  return by_kind(
+      [&]<typename Coded>(const Coded&) {
+        const auto* const items = reinterpret_cast<const typename Coded::Item*>(records);
+        const auto key_of = typename Coded::KeyOf{};
+        std::size_t greatest = 0;
+        for (std::size_t i = 1; i < count; ++i) {
+          if (key_of(items[i]) >= key_of(items[greatest])) greatest = i;
+        }
+        return records + greatest * sizeof(typename Coded::Item);
+      },
+      [&] { return OrderBy::greatest_in_bucket(records, count); });
+}
+
+std::uint64_t FormatOrder::leading_bits_in_bucket(const std::byte* record) const noexcept {
+  return by_kind(
+      [&]<typename Coded>(const Coded&) {
+        typename Coded::Item item;
+        std::memcpy(&item, record, sizeof item);
+        return static_cast<std::uint64_t>(typename Coded::KeyOf{}(item));
+      },
+      [&] { return OrderBy::leading_bits_in_bucket(record); });
+}
+
 void FormatOrder::sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                               RecordOutput& out) const {
   const bool sorted = by_kind(

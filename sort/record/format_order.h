@@ -103,6 +103,9 @@ class FormatOrder final : public detail::OrderBy<FormatRules> {
   std::size_t scatter(const std::byte* records, std::size_t count,
                       const detail::BucketSplitters& splitters,
                       OpenBuckets& buckets) const override;
+  const std::byte* greatest_in_bucket(const std::byte* records,
+                                      std::size_t count) const noexcept override;
+  std::uint64_t leading_bits_in_bucket(const std::byte* record) const noexcept override;
   void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                    RecordOutput& out) const override;
   std::optional<std::size_t> scratch_to_sort_in_place(std::size_t count) const noexcept override;

@@ -1,10 +1,10 @@
 // Outputs that sorted records pass on their way out.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -73,6 +73,7 @@ class FirstOutput final : public RecordOutput {
   void written(std::size_t bytes) override;
 
   bool full() const noexcept { return left_ == 0; }
+  std::uint64_t left() const noexcept { return left_; }
   // The last of them, once it is full.
   const std::byte* last() const noexcept { return last_.data(); }
 
@@ -98,9 +99,10 @@ class SortedOutput {
   bool full() const noexcept { return first_ && first_->full(); }
   // The last that went out, if it is full.
   const std::byte* last() const noexcept { return first_->last(); }
-  // How many of `sorted` that will come it looks at, as far as that is known before.
-  std::uint64_t looked_at(std::uint64_t sorted) const noexcept {
-    return most_ == 0 || unique_ ? sorted : std::min(sorted, most_);
+  // How many that come may still go out, as far as that is known before.
+  std::uint64_t left() const noexcept {
+    if (!first_ || (unique_ && !first_->full())) return std::numeric_limits<std::uint64_t>::max();
+    return first_->left();
   }
   // How many went out of `sorted` that came.
   std::uint64_t records(std::uint64_t sorted) const noexcept;

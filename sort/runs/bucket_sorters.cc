@@ -1,7 +1,6 @@
 #include "sort/runs/bucket_sorters.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "vortex/detail/merge/record_sort.h"
 
@@ -26,11 +25,10 @@ class InPlaceOutput final : public RecordOutput {
 
 }  // namespace
 
-BucketSorters::BucketSorters(const RecordOrder& order, std::vector<Bucket> buckets,
+BucketSorters::BucketSorters(const RecordOrder& order, std::size_t records, std::size_t buckets,
                              unsigned threads, std::span<std::byte> scratch)
     : order_(order),
-      buckets_(std::move(buckets)),
-      parts_(parts_of(order, buckets_, threads, scratch.size())),
+      parts_(parts_of(order, records, buckets, threads, scratch.size())),
       scratch_(scratch),
       work_(parts_),
       ring_(detail::TaskRing::Kind::kSort, parts_, parts_ == 1 ? 1 : threads,
@@ -44,61 +42,40 @@ std::optional<std::size_t> BucketSorters::part_bytes(const RecordOrder& order,
 
 // As many as there are threads and one for the bucket that the caller passes on; most buckets are
 // at most a quarter larger than the average.
-std::size_t BucketSorters::parts_of(const RecordOrder& order, std::span<const Bucket> buckets,
-                                    unsigned threads, std::size_t scratch_bytes) noexcept {
-  std::size_t records = 0;
-  for (const Bucket& bucket : buckets) records += bucket.count;
+std::size_t BucketSorters::parts_of(const RecordOrder& order, std::size_t records,
+                                    std::size_t buckets, unsigned threads,
+                                    std::size_t scratch_bytes) noexcept {
   if (threads == 1 || records < kMinRecords) return 1;
-  const auto bytes = part_bytes(order, records / buckets.size() * 5 / 4);
+  const auto bytes = part_bytes(order, records / buckets * 5 / 4);
   if (!bytes) return 1;
   return std::clamp<std::size_t>(scratch_bytes / *bytes, 1, threads + 1);
 }
 
-bool BucketSorters::fits_part(const Bucket& bucket) const noexcept {
+bool BucketSorters::hand_over(const Bucket& bucket) noexcept {
+  if (parts_ == 1 || ring_.free_slots() == 0) return false;
   const auto bytes = part_bytes(order_, bucket.count);
-  return bytes && *bytes <= scratch_.size() / parts_;
-}
-
-void BucketSorters::submit() noexcept {
-  while (submitted_ < buckets_.size() && ring_.free_slots() > 0 &&
-         fits_part(buckets_[submitted_])) {
-    work_[ring_.next_free()].bucket = &buckets_[submitted_++];
-    ring_.submit();
-  }
+  if (!bytes || *bytes > scratch_.size() / parts_) return false;
+  work_[ring_.next_free()].bucket = bucket;
+  ring_.submit();
+  return true;
 }
 
 void BucketSorters::sort(std::size_t part) noexcept {
   auto& [bucket, index] = work_[part];
   const std::size_t bytes = scratch_.size() / parts_;
   const std::span<std::byte> scratch = scratch_.subspan(part * bytes, bytes);
-  if (order_.scratch_to_sort_in_place(bucket->count)) {
-    InPlaceOutput in_place(bucket->records);
-    order_.sort_bucket(bucket->records, bucket->count, scratch, in_place);
+  if (order_.scratch_to_sort_in_place(bucket.count)) {
+    InPlaceOutput in_place(bucket.records);
+    order_.sort_bucket(bucket.records, bucket.count, scratch, in_place);
     index = {};
   } else {
-    index = order_.index_bucket(bucket->records, bucket->count, scratch);
+    index = order_.index_bucket(bucket.records, bucket.count, scratch);
   }
-}
-
-bool BucketSorters::next() {
-  if (parts_ > 1) submit();
-  is_sorted_ = next_ < submitted_;
-  if (is_sorted_) {
-    sorted_in_ = ring_.await();
-  } else {
-    ++submitted_;
-  }
-  ++next_;
-  return is_sorted_;
 }
 
 void BucketSorters::pass_on(RecordOutput& out) const {
   const auto& [bucket, index] = work_[sorted_in_];
-  detail::append_by_index(out, bucket->records, order_.record_bytes(), index, bucket->count);
-}
-
-void BucketSorters::done_with_it() noexcept {
-  if (is_sorted_) ring_.release();
+  detail::append_by_index(out, bucket.records, order_.record_bytes(), index, bucket.count);
 }
 
 }}  // namespace vortex::v0

@@ -1,4 +1,4 @@
-// The buckets of a run, sorted by several threads in the order in which they are needed.
+// The buckets of runs, sorted by several threads in the order in which they are needed.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace vortex { inline namespace v0 {
 
 // Sorts buckets where they are, or makes an index of their records, with a part of the scratch
 // each, while the caller passes on those that are sorted. A bucket that needs more scratch than a
-// part is left to the caller, who then has the whole scratch to itself.
+// part is left to the caller, who then has the whole scratch to itself. For one thread at a time.
 class BucketSorters {
  public:
   // As scatter() has left it.
@@ -23,21 +23,27 @@ class BucketSorters {
   };
 
   // Starts threads if `threads`, the caller included, are more than one and the scratch suffices
-  // for two buckets of the average size at least. Everything outlives it. Throws std::bad_alloc.
-  BucketSorters(const RecordOrder& order, std::vector<Bucket> buckets, unsigned threads,
-                std::span<std::byte> scratch);
+  // for two of `buckets` buckets that hold `records` in all. Everything outlives it. Throws
+  // std::bad_alloc.
+  BucketSorters(const RecordOrder& order, std::size_t records, std::size_t buckets,
+                unsigned threads, std::span<std::byte> scratch);
 
-  // Sorts the next bucket, or waits until that is done. False: it is as it was, and none is being
-  // sorted; it is for the caller to sort it.
-  bool next();
-  // Whether the records of that bucket, when next() was true, lie in their order.
+  // Sorts a bucket, which stays where it is until the caller is done with it. False: it does not
+  // fit into a part, or every part has a bucket.
+  bool hand_over(const Bucket& bucket) noexcept;
+  // Whether a bucket was handed over and the caller is not yet done with it. If not, the scratch is
+  // the caller's.
+  bool has_any() const noexcept { return !ring_.empty(); }
+  // Waits until the first of these buckets is sorted.
+  void await() noexcept { sorted_in_ = ring_.await(); }
+  // Whether its records lie in their order.
   bool in_order() const noexcept {
     return work_[sorted_in_].index.order == RecordIndex::Order::kGiven;
   }
-  // Appends the bucket of the last next(), which was true. Throws what `out` throws.
+  // Appends it. Throws what `out` throws.
   void pass_on(RecordOutput& out) const;
-  // The caller is done with the bucket of the last next() and, if that was false, the scratch.
-  void done_with_it() noexcept;
+  // The caller is done with it.
+  void done_with_it() noexcept { ring_.release(); }
 
   // The scratch for a part that sorts `records`. None: the order sorts buckets of that size in
   // no other way than one at a time.
@@ -46,25 +52,19 @@ class BucketSorters {
 
  private:
   struct Part {
-    const Bucket* bucket = nullptr;
+    Bucket bucket;
     RecordIndex index;
   };
 
-  static std::size_t parts_of(const RecordOrder& order, std::span<const Bucket> buckets,
+  static std::size_t parts_of(const RecordOrder& order, std::size_t records, std::size_t buckets,
                               unsigned threads, std::size_t scratch_bytes) noexcept;
-  bool fits_part(const Bucket& bucket) const noexcept;
-  void submit() noexcept;
   void sort(std::size_t part) noexcept;
 
   const RecordOrder& order_;
-  const std::vector<Bucket> buckets_;
   const std::size_t parts_;  // of the scratch; 1: the caller sorts
   const std::span<std::byte> scratch_;
   std::vector<Part> work_;     // of each part
-  std::size_t submitted_ = 0;  // buckets
-  std::size_t next_ = 0;
-  bool is_sorted_ = false;     // the bucket of the last next()
-  std::size_t sorted_in_ = 0;  // the part that it is in
+  std::size_t sorted_in_ = 0;  // the part of the first bucket
   detail::TaskRing ring_;      // destroyed first
 };
 

@@ -24,6 +24,9 @@ class PackedBlocks {
   // Allocates for `blocks`, and nothing later.
   void reserve(std::uint64_t blocks) { packed_.reserve(blocks); }
 
+  // No more are added.
+  void end() { packed_.shrink_to_fit(); }
+
   // Blocks are added in their order.
   void add(std::size_t packed, std::size_t bytes) noexcept {
     packed_.push_back(packed < bytes ? static_cast<std::uint32_t>(packed) : 0);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "vortex/error.h"
 
@@ -21,28 +22,33 @@ void require(int error) {
 
 }  // namespace
 
-RunBuckets::RunBuckets(StreamPool& pool, unsigned count, std::size_t record_bytes,
-                       BucketBuffer* buffers)
+RunBuckets::RunBuckets(StreamPool& pool, unsigned count, unsigned most_closed,
+                       std::size_t record_bytes, BucketBuffer* buffers)
     : OpenBuckets(count),
       pool_(pool),
       record_bytes_(record_bytes),
       buffers_(buffers),
       written_(count) {
   const std::uint64_t reserve_bytes = (pool_.block_count() + 1) * pool_.block_bytes();
-  for (unsigned bucket = 0; bucket < count; ++bucket) {
+  spare_.reserve(count + most_closed);
+  for (unsigned bucket = 0; bucket < count + most_closed; ++bucket) {
     try {
       // Copies come back a block where they straddle two.
-      streams_.push_back(
+      spare_.push_back(
           std::make_unique<BucketStream>(pool_, BucketStreamOptions{.name = "bucket of a run",
                                                                     .reserve_bytes = reserve_bytes,
                                                                     .comeback_blocks = 1,
                                                                     .guarded_by_seal = true}));
     } catch (const Error& error) {
       throw Error(error.code().value(),
-                  "each of " + std::to_string(count) +
+                  "each of " + std::to_string(count + most_closed) +
                       " buckets reserves as much address space as there is memory, " +
                       format_bytes(reserve_bytes) + "; less memory or fewer buckets take less");
     }
+  }
+  for (unsigned bucket = 0; bucket < count; ++bucket) {
+    streams_.push_back(std::move(spare_.back()));
+    spare_.pop_back();
     end(bucket) = {front(bucket), front(bucket)};
   }
 }
@@ -80,13 +86,6 @@ void RunBuckets::flush(std::size_t bucket) noexcept {
   end(bucket) = {front(bucket), front(bucket)};
 }
 
-void RunBuckets::flush() {
-  guarded([this] {
-    for (std::size_t bucket = 0; bucket < size(); ++bucket) flush(bucket);
-  }).throw_if_failed();
-  detail::finish_streaming();
-}
-
 std::byte* RunBuckets::room_for(std::size_t bucket, std::size_t bytes) {
   flush(bucket);
   if (!set_aside(bucket, bytes)) return nullptr;
@@ -99,12 +98,58 @@ void RunBuckets::added(std::size_t bucket, std::size_t bytes) noexcept {
   end(bucket) = {front(bucket), front(bucket)};
 }
 
-void RunBuckets::seal(std::size_t bucket) { require(streams_[bucket]->seal()); }
-
 void RunBuckets::clear(std::size_t bucket) {
+  if (written_[bucket].room == 0) return;
   require(streams_[bucket]->clear());
   written_[bucket] = {};
   end(bucket) = {front(bucket), front(bucket)};
+}
+
+// Where the buffers hold the open ends, what they hold goes with the buckets.
+void RunBuckets::move(std::size_t from, std::size_t to) noexcept {
+  const std::byte* const begin = front(from);
+  const auto held = static_cast<std::size_t>(end(from).cursor - begin);
+  const std::size_t room = end(from).room();
+  std::swap(streams_[from], streams_[to]);
+  std::swap(written_[from], written_[to]);
+  if (buffers_ != nullptr) std::memcpy(buffers_[to].bytes, begin, held);
+  std::byte* const cursor = front(to) + held;
+  end(to) = {cursor, cursor + room};
+  end(from) = {front(from), front(from)};
+}
+
+void RunBuckets::insert(std::size_t bucket, std::size_t used) noexcept {
+  for (std::size_t to = used; to > bucket; --to) move(to - 1, to);
+}
+
+void RunBuckets::remove(std::size_t bucket, std::size_t used) noexcept {
+  for (std::size_t to = bucket; to + 1 < used; ++to) move(to + 1, to);
+}
+
+bool RunBuckets::can_close() const noexcept {
+  const std::lock_guard lock(mutex_);
+  return !spare_.empty();
+}
+
+ClosedBucket RunBuckets::close(std::size_t bucket) {
+  guarded([&] { flush(bucket); }).throw_if_failed();
+  detail::finish_streaming();
+  ClosedBucket closed{std::move(streams_[bucket]), std::exchange(written_[bucket], {}).bytes};
+  {
+    const std::lock_guard lock(mutex_);
+    streams_[bucket] = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  end(bucket) = {front(bucket), front(bucket)};
+  return closed;
+}
+
+void RunBuckets::seal(const ClosedBucket& bucket) { require(bucket.stream->seal()); }
+
+void RunBuckets::take_back(ClosedBucket bucket) {
+  require(bucket.stream->clear());
+  const std::lock_guard lock(mutex_);
+  spare_.push_back(std::move(bucket.stream));
 }
 
 }}  // namespace vortex::v0

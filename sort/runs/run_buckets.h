@@ -1,12 +1,14 @@
-// The buckets that a run is partitioned into.
+// The buckets that runs are partitioned into.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/record_order.h"
+#include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
 
 namespace vortex { inline namespace v0 {
@@ -29,23 +31,31 @@ struct alignas(detail::kStreamedBytes) BucketBuffer {
   }
 };
 
-// The buckets of a run: records are stored through their pointers, and faults place blocks of the
-// pool (sections 5.3 and 5.4 of the Vortex paper). A block is set aside before a store can miss it,
-// so no fault finds the pool empty; for all that is buffered it has been.
+// A bucket that takes no more records. Null: there is none.
+struct ClosedBucket {
+  std::unique_ptr<BucketStream> stream;
+  std::size_t bytes = 0;
+
+  std::byte* begin() const noexcept { return stream->bytes(); }
+};
+
+// The open ends of buckets: records are stored through their pointers, and faults place blocks of
+// the pool (sections 5.3 and 5.4 of the Vortex paper). A block is set aside before a store can miss
+// it, so no fault finds the pool empty; for all that is buffered it has been.
 //
 // Stores fail only where the kernel refuses to move a block: in a fault, for the guarded scope that
-// they are in.
+// they are in. One thread at a time, but for buckets that were closed.
 class RunBuckets final : public OpenBuckets {
  public:
-  // `buffers` are one for each bucket, or null: records go to their buckets at once. Throws Error
-  // when the system refuses the address space: each bucket may have to hold everything.
-  RunBuckets(StreamPool& pool, unsigned count, std::size_t record_bytes, BucketBuffer* buffers);
+  // `count` may be open, and `most_closed` closed besides. `buffers` are one for each open bucket,
+  // or null: records go to their buckets at once. Throws Error when the system refuses the address
+  // space: each bucket may have to hold everything.
+  RunBuckets(StreamPool& pool, unsigned count, unsigned most_closed, std::size_t record_bytes,
+             BucketBuffer* buffers);
 
   // Sets blocks aside until a record fits, and until all that will be buffered does. Throws Error
   // when the kernel refuses what it takes; so do the others that are not noexcept.
   bool extend(std::size_t bucket) override;
-  // All that was scattered is in the buckets, for any thread to see.
-  void flush();
 
   // Instead of scattering: makes room for `bytes` behind a bucket, in which nothing is
   // buffered then, and returns where they go; null: no memory is left. Then, when they are there,
@@ -53,14 +63,28 @@ class RunBuckets final : public OpenBuckets {
   std::byte* room_for(std::size_t bucket, std::size_t bytes);
   void added(std::size_t bucket, std::size_t bytes) noexcept;
 
-  std::byte* begin(std::size_t bucket) const noexcept { return streams_[bucket]->bytes(); }
-  // After a flush.
-  std::size_t bytes(std::size_t bucket) const noexcept { return written_[bucket].bytes; }
-  // The bucket is read in its order from now on, a block's first byte before the others: that gives
-  // back what lies more than a block behind.
-  void seal(std::size_t bucket);
-  // Empties a bucket and gives its memory back.
+  // What was scattered to a bucket.
+  std::size_t bytes(std::size_t bucket) const noexcept {
+    return written_[bucket].bytes + static_cast<std::size_t>(end(bucket).cursor - front(bucket));
+  }
+  // Gives back what an empty bucket has room in.
   void clear(std::size_t bucket);
+  // An empty bucket, one behind the first `used`, comes before another one of these.
+  void insert(std::size_t bucket, std::size_t used) noexcept;
+  // An empty bucket of the first `used` goes behind them.
+  void remove(std::size_t bucket, std::size_t used) noexcept;
+
+  // Whether fewer are closed than may be.
+  bool can_close() const noexcept;
+  // Takes the bucket away, with everything in it for any thread to see; an empty one is in its
+  // place.
+  ClosedBucket close(std::size_t bucket);
+
+  // For any thread. The bucket is read in its order from now on, a block's first byte before the
+  // others: that gives back what lies more than a block behind.
+  static void seal(const ClosedBucket& bucket);
+  // The bucket is not needed any more: gives the rest of its memory back.
+  void take_back(ClosedBucket bucket);
 
  private:
   // What lies in the bucket itself.
@@ -73,6 +97,8 @@ class RunBuckets final : public OpenBuckets {
   std::byte* front(std::size_t bucket) const noexcept {
     return buffers_ != nullptr ? buffers_[bucket].bytes : begin(bucket) + written_[bucket].bytes;
   }
+  std::byte* begin(std::size_t bucket) const noexcept { return streams_[bucket]->bytes(); }
+  void move(std::size_t from, std::size_t to) noexcept;
   void flush(std::size_t bucket) noexcept;
   bool set_aside(std::size_t bucket, std::size_t bytes);
 
@@ -81,6 +107,8 @@ class RunBuckets final : public OpenBuckets {
   BucketBuffer* const buffers_;
   std::vector<std::unique_ptr<BucketStream>> streams_;
   std::vector<Written> written_;
+  mutable FutexMutex mutex_;  // guards
+  std::vector<std::unique_ptr<BucketStream>> spare_;
 };
 
 }}  // namespace vortex::v0

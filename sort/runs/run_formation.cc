@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -19,28 +20,6 @@ namespace {
 
 constexpr std::size_t kPairAlignment = alignof(std::max_align_t);
 
-// Passes records on and chooses the next splitters among them.
-class ChoosingOutput final : public RecordOutput {
- public:
-  ChoosingOutput(RecordOutput& out, detail::BucketSplitters& splitters, std::size_t record_bytes)
-      : out_(out), splitters_(splitters), record_bytes_(record_bytes) {}
-
-  std::span<std::byte> room(std::size_t most_bytes) override {
-    room_ = out_.room(most_bytes);
-    return room_;
-  }
-  void written(std::size_t bytes) override {
-    splitters_.note(room_.data(), bytes / record_bytes_);
-    out_.written(bytes);
-  }
-
- private:
-  RecordOutput& out_;
-  detail::BucketSplitters& splitters_;
-  const std::size_t record_bytes_;
-  std::span<std::byte> room_;
-};
-
 // The pages that lie within a part of the heap.
 void give_pages_back(std::byte* from, std::size_t bytes) noexcept {
   const auto page = static_cast<std::ptrdiff_t>(os::page_bytes());
@@ -50,18 +29,6 @@ void give_pages_back(std::byte* from, std::size_t bytes) noexcept {
   if (whole > 0) os::discard(from + before, static_cast<std::size_t>(whole));
 }
 
-// Forgets everything.
-class Nowhere final : public RecordOutput {
- public:
-  explicit Nowhere(std::span<std::byte> room_for_a_record) : room_(room_for_a_record) {}
-
-  std::span<std::byte> room(std::size_t /*most_bytes*/) override { return room_; }
-  void written(std::size_t /*bytes*/) override {}
-
- private:
-  std::span<std::byte> room_;
-};
-
 }  // namespace
 
 RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormationOptions options)
@@ -70,10 +37,19 @@ RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormat
       record_bytes_(order_.record_bytes()),
       scratch_memory_(std::make_unique_for_overwrite<std::byte[]>(checked(options).scratch_bytes)),
       scratch_(scratch_memory_.get(), options.scratch_bytes),
-      threads_(std::max(options.threads, 1U)) {
-  make_generations(options);
-  if (buckets() > 1) sample_capacity_ = sample_capacity();
+      threads_(std::max(options.threads, 1U)),
+      emits_beside_(options.emits_beside) {
+  make_ranges(options);
+  if (ranges_->splitters().buckets() > 1) sample_capacity_ = sample_capacity();
   sampling_ = sample_capacity_ != 0;
+}
+
+// A bucket while it is sorted and appended, and half of one for the records that come meanwhile;
+// more where several threads sort. Each is about twice as large as the average.
+std::size_t RunFormationOptions::blocks_on_their_way(std::size_t pool_blocks) const noexcept {
+  if (!emits_beside) return 0;
+  const std::size_t wanted = detail::units_for((threads + 1) * pool_blocks, buckets);
+  return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(pool_blocks / 8, 1));
 }
 
 const RunFormationOptions& RunFormation::checked(const RunFormationOptions& options) const {
@@ -81,10 +57,6 @@ const RunFormationOptions& RunFormation::checked(const RunFormationOptions& opti
     throw Error(EINVAL, "run formation with " + std::to_string(options.buckets) +
                             " buckets: it takes 1 to " +
                             std::to_string(RunFormationOptions::kMaxBuckets));
-  }
-  if (options.generations != 1 && options.generations != 2) {
-    throw Error(EINVAL, "run formation with " + std::to_string(options.generations) +
-                            " generations of buckets: it takes 1 or 2");
   }
   if (record_bytes_ > pool_.block_bytes()) {
     throw Error(EINVAL, "records of " + format_bytes(record_bytes_) + " in blocks of " +
@@ -112,25 +84,29 @@ unsigned RunFormation::buckets_in(const RunFormationOptions& options) const noex
 }
 
 // The end of the scratch keeps whole splitters, where they are needed and not too large.
-void RunFormation::make_generations(const RunFormationOptions& options) {
-  const unsigned buckets = buckets_in(options);
-  const std::size_t each = detail::BucketSplitters::kept_bytes(order_, buckets);
-  const std::size_t all = options.generations * each;
+void RunFormation::make_ranges(const RunFormationOptions& options) {
+  RunFormationOptions fitting = options;
+  fitting.buckets = buckets_in(options);
+  first_buckets_ = fitting.buckets;
+  most_open_ = fitting.most_open();
+  records_to_emit_ = 2 * most_records();
+  blocks_on_their_way_ = fitting.blocks_on_their_way(pool_.block_count());
+  const std::size_t kept = detail::BucketSplitters::kept_bytes(order_, most_open_);
   if (BucketBuffer::suits(record_bytes_)) {
-    buffers_ = std::make_unique_for_overwrite<BucketBuffer[]>(buckets);
+    buffers_ = std::make_unique_for_overwrite<BucketBuffer[]>(most_open_);
   }
-  if (options.partition_threads > 1 && buckets > 1) {
-    partitioners_.emplace(order_, buckets, options.partition_threads);
+  if (options.partition_threads > 1 && most_open_ > 1) {
+    partitioners_.emplace(order_, most_open_, options.partition_threads);
   }
-  const bool fits = all <= scratch_.size() / 8 &&
-                    scratch_.size() - all >= detail::least_sort_scratch_bytes(most_records());
-  kept_bytes_ = fits ? all : 0;
-  for (unsigned i = 0; i < options.generations; ++i) {
-    const std::span<std::byte> kept =
-        fits ? scratch_.last(all - i * each).first(each) : std::span<std::byte>{};
-    generations_.push_back(
-        std::make_unique<Generation>(order_, pool_, buckets, kept, buffers_.get()));
-  }
+  const bool fits = kept <= scratch_.size() / 8 &&
+                    scratch_.size() - kept >= detail::least_sort_scratch_bytes(most_records());
+  kept_bytes_ = fits ? kept : 0;
+  ranges_.emplace(order_, pool_,
+                  KeyRanges::Options{.ranges = fitting.buckets,
+                                     .most_ranges = most_open_,
+                                     .most_closed = fitting.most_closed(),
+                                     .most_run_bytes = options.most_run_bytes},
+                  scratch_.last(kept_bytes_), buffers_.get());
 }
 
 std::span<std::byte> RunFormation::sort_scratch() const noexcept {
@@ -143,7 +119,7 @@ std::span<std::byte> RunFormation::sort_scratch() const noexcept {
 std::size_t RunFormation::sample_capacity() const noexcept {
   const std::size_t room = sort_scratch().size();
   if (room < kPairAlignment + record_bytes_) return 0;
-  return std::min({std::size_t{64} * buckets(),
+  return std::min({64 * ranges_->splitters().buckets(),
                    (room - kPairAlignment - record_bytes_) / (record_bytes_ + 2 * sizeof(Pair64)),
                    pool_.block_count() / 4 * pool_.block_bytes() / record_bytes_});
 }
@@ -151,7 +127,7 @@ std::size_t RunFormation::sample_capacity() const noexcept {
 std::size_t RunFormation::push(const std::byte* records, std::size_t count, Readers readers) {
   std::size_t taken = 0;
   if (sampling_) {
-    std::uint64_t& kept = filling().records;
+    std::uint64_t& kept = records_;
     taken = std::min(count, sample_capacity_ - kept);
     // One at a time: memcpy(3) of several blocks goes back to those that the stream has left.
     for (std::size_t i = 0; i < taken; ++i) {
@@ -163,16 +139,15 @@ std::size_t RunFormation::push(const std::byte* records, std::size_t count, Read
     distribute_sample();
   }
   const std::size_t put = put_to_buckets(records + taken * record_bytes_, count - taken, readers);
-  filling().records += put;
+  records_ += put;
   return taken + put;
 }
 
 // Returns how many there was memory for.
 std::size_t RunFormation::put_to_buckets(const std::byte* records, std::size_t count,
                                          Readers readers) {
-  Generation& run = filling();
   const auto scatter = [&](const std::byte* from, std::size_t some) {
-    return order_.scatter(from, some, run.splitters, run.buckets);
+    return order_.scatter(from, some, ranges_->splitters(), ranges_->buckets());
   };
   std::size_t put = 0;
   if (!partitioners_ || readers == Readers::kOne) {
@@ -207,78 +182,124 @@ bool RunFormation::put_together(const std::byte* records, std::size_t count) {
   // A fault that fails, or that lets go of the block before, does so here.
   static_cast<void>(*static_cast<const volatile std::byte*>(records));
   static_cast<void>(*static_cast<const volatile std::byte*>(records + bytes - 1));
-  return partitioners_->put(records, count, filling().splitters, filling().buckets);
+  return partitioners_->put(records, count, ranges_->splitters(), ranges_->buckets());
 }
 
 // The first splitters, and the records that were kept aside to their buckets.
 void RunFormation::distribute_sample() {
   sampling_ = false;
-  Generation& run = filling();
-  const std::size_t count = run.records;
-  const std::span<std::byte> rest = sort_scratch().subspan(count * record_bytes_);
-  Nowhere nowhere(rest.last(record_bytes_));
-  ChoosingOutput choosing(nowhere, run.splitters, record_bytes_);
-  run.splitters.begin_choosing(count);
   // There are two pairs for each record, so that records stay where they are.
-  order_.sort(scratch_.data(), count, rest.first(rest.size() - record_bytes_), choosing);
-  run.splitters.end_choosing();
+  ranges_->choose(scratch_.data(), records_, sort_scratch().subspan(records_ * record_bytes_));
   std::size_t put = 0;
   guarded([&] {
-    put = order_.scatter(scratch_.data(), count, run.splitters, run.buckets);
+    put = order_.scatter(scratch_.data(), records_, ranges_->splitters(), ranges_->buckets());
   }).throw_if_failed();
-  if (put != count) {
+  if (put != records_) {
     throw Error(EAGAIN, "run formation: its pool is used by others, too");
   }
 }
 
-void RunFormation::close() {
-  if (sampling_) distribute_sample();
-  filling().buckets.flush();
-  emitting_ = std::exchange(filling_, filling_ ^ 1);
-  // Emitting the first run finds splitters for the third. The second does with those of the first.
-  if (!std::exchange(is_split_, true)) {
-    filling().splitters.take_over(generations_[emitting_]->splitters);
-  }
+bool RunFormation::wants_room() const noexcept {
+  const std::size_t free = pool_.block_count() - pool_.blocks_in_use();
+  return records_ != 0 && ranges_->buckets().can_close() &&
+         free + closed_blocks_.load(std::memory_order_acquire) < blocks_on_their_way_;
 }
 
-void RunFormation::emit_closed(RecordOutput& out, const SortedOutput* wanted) {
-  emit_generation(*generations_[emitting_], out, wanted);
+bool RunFormation::close_one(bool more) {
+  settle();
+  if (!ranges_->buckets().can_close()) return false;
+  for (bool is_closed = false; !is_closed;) {
+    Closed next{.closed = ranges_->close_next(more)};
+    const ClosedBucket& bucket = next.closed.bucket;
+    is_closed = bucket.stream != nullptr;
+    if (is_closed) {
+      records_ -= bucket.bytes / record_bytes_;
+      next.blocks = detail::units_for(bucket.bytes, pool_.block_bytes());
+      closed_blocks_ += next.blocks;
+      ++closed_;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(next));
+    }
+    closing_.notify();
+  }
+  return true;
+}
+
+void RunFormation::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (ranges_->run_is_open()) queue_.push_back({.closed = {.bucket = {}, .ends_run = true}});
+    ranges_->end_run();
+    ended_ = true;
+  }
+  closing_.notify();
+}
+
+void RunFormation::give_up() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    given_up_ = true;
+  }
+  closing_.notify();
+}
+
+bool RunFormation::await_closed() {
+  for (;;) {
+    std::uint32_t ticket = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (given_up_) return false;
+      if (!queue_.empty() || !emitting_.empty()) return true;
+      if (ended_) return false;
+      ticket = closing_.ticket();
+    }
+    const Waiting waiting;
+    closing_.await(ticket);
+  }
 }
 
 void RunFormation::settle() {
   if (sampling_ && records() != 0) distribute_sample();
 }
 
-void RunFormation::emit(RecordOutput& out, const SortedOutput* wanted) {
-  settle();
-  is_split_ = true;
-  filling().buckets.flush();
-  emit_generation(filling(), out, wanted);
+void RunFormation::take_closed() {
+  const std::lock_guard lock(mutex_);
+  for (; !queue_.empty(); queue_.pop_front()) emitting_.push_back(std::move(queue_.front()));
 }
 
-void RunFormation::begin_sorting(const RunBuckets& buckets) {
-  std::vector<BucketSorters::Bucket> unsorted(buckets.size());
-  std::size_t most = 0;
-  for (std::size_t i = 0; i < unsorted.size(); ++i) {
-    unsorted[i] = {buckets.begin(i), buckets.bytes(i) / record_bytes_};
-    most = std::max(most, unsorted[i].count);
+// In their order, as far as the sorters take them, and the run wants them.
+void RunFormation::hand_over(const SortedOutput* wanted) {
+  if (!sorters_) {
+    sorters_.emplace(order_, records_to_emit_, first_buckets_, threads_, sort_scratch());
   }
-  set_memory_aside(most, threads_);
-  sorters_.emplace(order_, std::move(unsorted), threads_, sort_scratch());
+  constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t left = wanted == nullptr ? kAll : wanted->left();
+  for (Closed& next : emitting_) {
+    const ClosedBucket& bucket = next.closed.bucket;
+    const std::size_t count = bucket.bytes / record_bytes_;
+    if (bucket.stream != nullptr && !next.is_handed_over) {
+      if (left == 0 || !sorters_->hand_over({bucket.begin(), count})) break;
+      next.is_handed_over = true;
+    }
+    left = next.closed.ends_run ? kAll : left - std::min<std::uint64_t>(left, count);
+  }
 }
 
 // The sort of a bucket that is too large for the scratch allocates: as much of the scratch is given
 // to the system before, and for good, since what is freed may stay with the process.
-void RunFormation::set_memory_aside(std::size_t most_records, unsigned threads) {
-  const auto in_scratch = order_.scratch_to_sort_in_place(most_records);
+void RunFormation::set_memory_aside(std::size_t records) {
+  const auto in_scratch = order_.scratch_to_sort_in_place(records);
   if (!in_scratch || *in_scratch <= sort_scratch().size()) return;
   const std::size_t all = sort_scratch().size() + set_aside_bytes_;
-  for (unsigned some = threads; some > 0; --some) {
-    const auto bytes = order_.bytes_to_sort_large_bucket(most_records, some);
+  for (unsigned some = threads_; some > 0; --some) {
+    const auto bytes = order_.bytes_to_sort_large_bucket(records, some);
     if (!bytes || *bytes > all / 4 * 3) continue;
-    if (all - *bytes < detail::least_sort_scratch_bytes(most_records)) continue;
+    if (all - *bytes < detail::least_sort_scratch_bytes(most_records())) continue;
     threads_for_large_ = some;
     if (*bytes <= set_aside_bytes_) return;
+    sorters_.reset();  // which have parts of the scratch
     set_aside_bytes_ = *bytes;
     give_pages_back(sort_scratch().data() + sort_scratch().size(), *bytes);
     return;
@@ -286,66 +307,80 @@ void RunFormation::set_memory_aside(std::size_t most_records, unsigned threads) 
   threads_for_large_ = 0;
 }
 
-bool RunFormation::sort_where_it_is(std::byte* records, std::size_t count) noexcept {
+bool RunFormation::sort_where_it_is(const ClosedBucket& bucket) noexcept {
+  const std::size_t count = bucket.bytes / record_bytes_;
   const auto in_scratch = order_.scratch_to_sort_in_place(count);
   if (threads_for_large_ == 0 || !in_scratch || *in_scratch <= sort_scratch().size()) return false;
   const WorkSpan span(SpanKind::kSort);
-  return order_.sort_large_bucket(records, count, threads_for_large_);
+  return order_.sort_large_bucket(bucket.begin(), count, threads_for_large_);
 }
 
-// Reading gives the memory back block by block, as the next run takes it (section 5.3 of the Vortex
-// paper).
-void RunFormation::emit_in_order(RunBuckets& buckets, std::size_t bucket, RecordOutput& out) {
-  buckets.seal(bucket);
-  const std::byte* const records = buckets.begin(bucket);
-  const std::size_t bytes = buckets.bytes(bucket);
+void RunFormation::keep_blocks(Closed& closed, std::size_t most) noexcept {
+  const std::size_t kept = std::min(closed.blocks, most);
+  closed_blocks_ -= closed.blocks - kept;
+  closed.blocks = kept;
+  room_.notify();
+}
+
+// Reading gives the memory back block by block, as the next records take it (section 5.3 of the
+// Vortex paper).
+void RunFormation::emit_in_order(Closed& closed, RecordOutput& out) {
+  const ClosedBucket& bucket = closed.closed.bucket;
+  RunBuckets::seal(bucket);
+  const std::byte* const records = bucket.begin();
   const std::size_t block = pool_.block_bytes();
-  const std::size_t at_once = block / record_bytes_ * record_bytes_;
-  for (std::size_t done = 0; done < bytes;) {
-    const std::size_t some = std::min(at_once, bytes - done);
+  for (std::size_t done = 0; done < bucket.bytes;) {
+    const std::size_t some = std::min(block / record_bytes_ * record_bytes_, bucket.bytes - done);
     // A copy might touch the end of a block first, and the block before would stay.
     const std::size_t border = detail::round_up(done, block);
     if (border < done + some) {
       static_cast<void>(*static_cast<const volatile std::byte*>(records + border));
     }
     append_records(out, records + done, some / record_bytes_, record_bytes_);
-    room_.notify();
     done += some;
+    keep_blocks(closed, detail::units_for(bucket.bytes - done, block) + 2);
   }
 }
 
-void RunFormation::emit_bucket(RunBuckets& buckets, std::size_t bucket, RecordOutput& out) {
-  std::byte* const records = buckets.begin(bucket);
-  const std::size_t count = buckets.bytes(bucket) / record_bytes_;
-  if (sorters_->next()) {
-    sorters_->in_order() ? emit_in_order(buckets, bucket, out) : sorters_->pass_on(out);
-  } else if (sort_where_it_is(records, count)) {
-    emit_in_order(buckets, bucket, out);
-  } else {
-    const WorkSpan span(SpanKind::kSort);
-    order_.sort_bucket(records, count, sort_scratch(), out);
+void RunFormation::append(Closed& closed, RecordOutput& out) {
+  const ClosedBucket& bucket = closed.closed.bucket;
+  const std::size_t count = bucket.bytes / record_bytes_;
+  if (closed.is_handed_over) {
+    return sorters_->in_order() ? emit_in_order(closed, out) : sorters_->pass_on(out);
   }
-  sorters_->done_with_it();
+  set_memory_aside(count);
+  if (sort_where_it_is(bucket)) return emit_in_order(closed, out);
+  const WorkSpan span(SpanKind::kSort);
+  order_.sort_bucket(bucket.begin(), count, sort_scratch(), out);
 }
 
-// The next run gets what is wanted, for the most part: that is what its splitters are chosen among.
-void RunFormation::emit_generation(Generation& run, RecordOutput& out, const SortedOutput* wanted) {
-  if (run.records == 0) return;
-  ChoosingOutput choosing(out, run.splitters, record_bytes_);
-  run.splitters.begin_choosing(wanted == nullptr ? run.records : wanted->looked_at(run.records));
-  begin_sorting(run.buckets);
-  for (std::size_t i = 0; i < run.buckets.size(); ++i) {
-    if (wanted != nullptr && wanted->full()) {
-      sorters_.reset();  // which waits for buckets that are being sorted
-    } else {
-      emit_bucket(run.buckets, i, choosing);
+bool RunFormation::emit_next(RecordOutput& out, const SortedOutput* wanted) {
+  const bool is_wanted = wanted == nullptr || !wanted->full();
+  take_closed();
+  hand_over(wanted);
+  Closed& next = emitting_.front();
+  if (next.closed.bucket.stream != nullptr) {
+    if (next.is_handed_over) sorters_->await();
+    if (is_wanted) append(next, out);
+    if (next.is_handed_over) sorters_->done_with_it();
+    ranges_->buckets().take_back(std::move(next.closed.bucket));
+    --closed_;
+    keep_blocks(next, 0);
+  }
+  const bool ends_run = next.closed.ends_run;
+  emitting_.pop_front();
+  return ends_run;
+}
+
+void RunFormation::emit(RecordOutput& out, const SortedOutput* wanted) {
+  settle();
+  records_to_emit_ = records_;
+  for (; records_ != 0 || closed() != 0; emit_next(out, wanted)) {
+    while (records_ != 0 && close_one(false)) {
     }
-    run.buckets.clear(i);
-    room_.notify();
   }
+  ranges_->end_run();
   sorters_.reset();
-  run.splitters.end_choosing();
-  run.records = 0;
 }
 
 void make_run_formation(std::optional<RunFormation>& formation, const RecordOrder& order,
@@ -356,13 +391,8 @@ void make_run_formation(std::optional<RunFormation>& formation, const RecordOrde
       return;
     } catch (const Error& error) {
       if (error.code().value() != ENOMEM) throw;
-      if (options.generations == 2) {
-        options.generations = 1;
-      } else if (options.buckets > 2) {
-        options.buckets /= 2;
-      } else {
-        throw;
-      }
+      if (options.buckets <= 2) throw;
+      options.buckets /= 2;
     }
   }
 }

@@ -37,6 +37,8 @@ Run RunStream::finish(std::uint64_t bytes, std::uint64_t records) {
   stop_.reset();
   stream_.reset();
   run_.records = records;
+  run_.places.end();
+  run_.packed.end();
   return std::move(run_);
 }
 

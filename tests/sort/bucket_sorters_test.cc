@@ -33,10 +33,10 @@ struct Buckets {
     }
   }
 
-  std::vector<BucketSorters::Bucket> all() const {
-    std::vector<BucketSorters::Bucket> buckets;
-    for (std::size_t i = 0; i < lists.size(); ++i) buckets.push_back({records(i), count(i)});
-    return buckets;
+  std::size_t records_of_all() const {
+    std::size_t records = 0;
+    for (const RecordList& list : lists) records += list.count();
+    return records;
   }
   std::byte* records(std::size_t i) const { return reinterpret_cast<std::byte*>(memory[i].get()); }
   std::size_t count(std::size_t i) const { return lists[i].count(); }
@@ -50,12 +50,19 @@ struct Buckets {
 std::vector<bool> expect_sorted(const Buckets& buckets, unsigned threads,
                                 std::size_t scratch_bytes) {
   std::vector<std::byte> scratch(scratch_bytes);
-  BucketSorters sorters(buckets.order, buckets.all(), threads, scratch);
+  const std::size_t all = buckets.lists.size();
+  BucketSorters sorters(buckets.order, buckets.records_of_all(), all, threads, scratch);
   std::vector<bool> sorted;
-  for (std::size_t i = 0; i < buckets.lists.size(); ++i) {
-    sorted.push_back(sorters.next());
+  std::size_t handed_over = 0;
+  for (std::size_t i = 0; i < all; ++i) {
+    for (handed_over = std::max(handed_over, i); handed_over < all; ++handed_over) {
+      if (!sorters.hand_over({buckets.records(handed_over), buckets.count(handed_over)})) break;
+    }
+    sorted.push_back(handed_over > i);
+    EXPECT_EQ(sorters.has_any(), sorted.back());
     RecordCollector out(buckets.order.record_bytes());
     if (sorted.back()) {
+      sorters.await();
       sorters.pass_on(out);
     } else {
       // All of the scratch is ours now.
@@ -65,7 +72,7 @@ std::vector<bool> expect_sorted(const Buckets& buckets, unsigned threads,
     EXPECT_TRUE(
         test::same_bytes(out.list.bytes, stably_sorted(buckets.order, buckets.lists[i]).bytes))
         << "bucket " << i;
-    sorters.done_with_it();
+    if (sorted.back()) sorters.done_with_it();
   }
   return sorted;
 }
@@ -137,9 +144,14 @@ TEST(BucketSorters, MayGoBeforeAllBucketsAreTaken) {
   const Buckets buckets(16, std::vector<std::size_t>(16, 10'000), random);
   std::vector<std::byte> scratch(std::size_t{4} << 20);
   for (unsigned taken = 0; taken < 4; ++taken) {
-    BucketSorters sorters(buckets.order, buckets.all(), 7, scratch);
+    BucketSorters sorters(buckets.order, buckets.records_of_all(), 16, 7, scratch);
+    for (unsigned i = 0; i < 4; ++i) {
+      EXPECT_TRUE(sorters.hand_over({buckets.records(i), buckets.count(i)}));
+    }
     for (unsigned i = 0; i < taken; ++i) {
-      EXPECT_TRUE(sorters.next());
+      RecordCollector out(16);
+      sorters.await();
+      sorters.pass_on(out);
       sorters.done_with_it();
     }
   }

@@ -180,7 +180,7 @@ TEST(ExternalSortPacked, OfRecordsOfAnySize) {
       if (options.unique) expected = firsts_of_equal(order, expected);
       ASSERT_TRUE(same_bytes(read_file(files.output()), expected.bytes)) << to_string(report.plan);
       EXPECT_EQ(report.plan.compression == RunCompression::kAlways, can_pack);
-      EXPECT_GT(report.runs, 1U);
+      EXPECT_GE(report.runs, 1U);
       EXPECT_LE(report.run_bytes, report.passes * list.bytes.size());
       if (options.unique) continue;
       moved += report.passes * list.bytes.size();
@@ -255,7 +255,7 @@ TEST(ExternalSortMerging, OneRunTooManyMovesLittleMore) {
 // do not depend on the threads, and whatever ends the sort ends all of them.
 TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
   auto random = test_random();
-  ListSort sort(random_records(8, 2'300'000), RecordFormat(8, {parse_record_key("0:8:u64")}),
+  ListSort sort(random_records(8, 3'200'000), RecordFormat(8, {parse_record_key("0:8:u64")}),
                 7 * kMiB);
   SortResources& resources = sort.options.resources;
   resources.block_bytes = 64 << 10;

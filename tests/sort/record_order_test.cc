@@ -17,7 +17,8 @@
 #include "vortex/detail/merge/record_kernels.h"
 #include "vortex/record_order.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test {
+namespace {
 
 using namespace detail;
 
@@ -185,14 +186,23 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
           const RecordList list = make_records(shape, record_bytes, random() % 3000, random);
           std::vector<std::uint64_t> words(list.bytes.size() / 8);
           OneBucket bucket(words);
-          const BucketSplitters splitters(order, 1, {});
+          const BucketSplitters splitters(order, 1, 1, {});
           ASSERT_EQ(order.scatter(list.bytes.data(), list.count(), splitters, bucket),
                     list.count());
+          const RecordList sorted = stably_sorted(order, list);
+          if (const std::size_t count = list.count(); count > 0) {
+            const auto* const records = reinterpret_cast<const std::byte*>(words.data());
+            const std::byte* const greatest = order.greatest_in_bucket(records, count);
+            ASSERT_EQ(order.leading_bits_in_bucket(greatest),
+                      order.leading_bits(sorted.at(count - 1)));
+            const auto place = static_cast<std::size_t>(greatest - records);
+            ASSERT_FALSE(order.less(list.bytes.data() + place, sorted.at(count - 1)));
+          }
           const std::size_t least = least_sort_scratch_bytes(list.count());
           std::vector<std::byte> scratch(random() % 2 == 0 ? least : (std::size_t{1} << 20));
           RecordCollector out(record_bytes);
           order.sort_bucket(reinterpret_cast<std::byte*>(words.data()), list.count(), scratch, out);
-          ASSERT_TRUE(same_bytes(out.list.bytes, stably_sorted(order, list).bytes));
+          ASSERT_TRUE(same_bytes(out.list.bytes, sorted.bytes));
         }
       }
     }
@@ -200,5 +210,20 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
 }
 
 }  // namespace
+
+// One splitter is rounded up to the end of all bits, where no cell of the table begins.
+TEST(BucketSplitters, StayInOrder) {
+  const FormatOrder order(RecordFormat(8, {{0, 8, parse_key_type("u64", "key"), false}}));
+  constexpr std::uint64_t kGreatest = ~std::uint64_t{0};
+  const std::uint64_t sample[] = {0, kGreatest / 4, kGreatest / 2, kGreatest - 1};
+  BucketSplitters splitters(order, 4, 4, {});
+  splitters.begin_choosing(std::size(sample));
+  splitters.note(reinterpret_cast<const std::byte*>(sample), std::size(sample));
+  splitters.end_choosing();
+  ASSERT_EQ(splitters.buckets(), 4u);
+  for (std::size_t i = 1; i < 3; ++i) {
+    EXPECT_LT(splitters.border(i - 1).bits, splitters.border(i).bits);
+  }
+}
 
 }  // namespace vortex::test

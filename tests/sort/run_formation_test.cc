@@ -175,76 +175,162 @@ TEST(RunFormation, FullIsFull) {
   ASSERT_NO_FATAL_FAILURE(expect_run(runs, order, memory.streams, list, taken, again));
 }
 
-// Another thread emits each run while the next one is pushed. A run ends when every block is in use
-// and the run before is out, so none is short but the last.
-TEST(RunFormation, IsPushedWhileTheRunBeforeIsEmitted) {
+// Runs as they come out: what each is, the sum of all, and whether equal records keep their order.
+struct Runs {
+  std::vector<RecordList> lists;
+  bool is_open = false;
+
+  void emit_next(RunFormation& formation, std::size_t record_bytes) {
+    if (!is_open) lists.push_back({record_bytes, {}});
+    RecordCollector out(record_bytes);
+    const bool is_complete = formation.emit_next(out);
+    auto& bytes = lists.back().bytes;
+    bytes.insert(bytes.end(), out.list.bytes.begin(), out.list.bytes.end());
+    is_open = !is_complete;
+  }
+};
+
+// Pushes all of `list`, as a sort does, with another thread that emits or without.
+Runs form_runs(const RecordOrder& order, const RecordList& list, std::size_t blocks,
+               const RunFormationOptions& options, std::mt19937_64& random) {
+  const std::size_t record_bytes = order.record_bytes();
+  Memory memory(blocks);
+  Runs runs;
+  {
+    RunFormation formation(order, memory.streams, options);
+    std::thread emitter;
+    if (options.emits_beside) {
+      emitter = std::thread([&] {
+        while (formation.await_closed()) runs.emit_next(formation, record_bytes);
+      });
+    }
+    const auto emit = [&] {
+      while (!options.emits_beside && formation.closed() != 0) {
+        runs.emit_next(formation, record_bytes);
+      }
+    };
+    for (std::size_t pushed = 0; pushed < list.count();) {
+      const std::size_t here = std::min(list.count() - pushed, 1 + std::size_t{random() % 3000});
+      const std::uint32_t ticket = formation.room_event().ticket();
+      const std::size_t taken = formation.push(list.at(pushed), here);
+      pushed += taken;
+      while (formation.wants_room()) formation.close_next();
+      if (taken == here) continue;
+      if (options.emits_beside) {
+        formation.room_event().await(ticket);
+      } else {
+        EXPECT_EQ(memory.streams.blocks_in_use(), blocks);
+        EXPECT_TRUE(formation.close_next());
+        emit();
+      }
+    }
+    while (formation.records() != 0) {
+      const std::uint32_t ticket = formation.room_event().ticket();
+      if (!formation.close_next()) formation.room_event().await(ticket);
+      emit();
+    }
+    formation.end();
+    if (emitter.joinable()) emitter.join();
+    while (formation.await_closed()) runs.emit_next(formation, record_bytes);
+    EXPECT_FALSE(runs.is_open);
+    EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
+  }
+  EXPECT_EQ(memory.pool.statistics().blocks_in_use, 0u);
+  return runs;
+}
+
+// Each run is in order, and all of them one behind the other, sorted by a stable sort, are the
+// input sorted by one: so equal records are in the order of the input, from run to run as well.
+void expect_stable_runs(const RecordOrder& order, const RecordList& list, const Runs& runs) {
+  RecordList all{list.record_bytes, {}};
+  for (const RecordList& run : runs.lists) {
+    ASSERT_TRUE(run.bytes == stably_sorted(order, run).bytes);
+    all.bytes.insert(all.bytes.end(), run.bytes.begin(), run.bytes.end());
+  }
+  ASSERT_TRUE(stably_sorted(order, all).bytes == stably_sorted(order, list).bytes);
+}
+
+TEST(RunFormation, RunsAreStable) {
   auto random = test::test_random();
   std::size_t runs_of_all = 0;
   for (const std::size_t record_bytes : {1u, 8u, 16u, 31u, 100u, 1000u}) {
     for (const Shape shape : test::kShapes) {
-      const std::size_t blocks = 8 + random() % 12;
-      Memory memory(blocks);
-      const std::size_t count = std::min<std::size_t>(5 * blocks * kBlock / record_bytes, 60'000);
-      const RecordList list = test::make_records(shape, record_bytes, count, random);
-      const FormatOrder order(test::random_format(record_bytes, random));
-      SCOPED_TRACE(to_string(order.format()) + ", shape " +
-                   std::to_string(static_cast<int>(shape)) + ", blocks " + std::to_string(blocks));
-      {
-        RunFormation runs(order, memory.streams,
-                          {.buckets = 1 + static_cast<unsigned>(random() % 16),
-                           .scratch_bytes = least_scratch(blocks, record_bytes) + (1 << 16),
-                           .generations = 2});
-        std::vector<std::size_t> ends;  // of the runs that were closed
-        std::vector<RecordList> outputs;
-        std::atomic<bool> busy{false};
-        std::thread emitter;
-        const auto emit_in_thread = [&](std::size_t pushed) {
-          if (emitter.joinable()) emitter.join();
-          runs.close();
-          ends.push_back(pushed);
-          outputs.push_back({record_bytes, {}});
-          busy = true;
-          emitter = std::thread([&, to = &outputs] {
-            RecordCollector out(record_bytes);
-            runs.emit_closed(out);
-            to->back() = std::move(out.list);
-            busy = false;
-            runs.room_event().notify();
-          });
-        };
-        std::size_t pushed = 0;
-        while (pushed < list.count()) {
-          const std::size_t here =
-              std::min(list.count() - pushed, 1 + std::size_t{random() % 3000});
-          const std::uint32_t ticket = runs.room_event().ticket();
-          const bool was_busy = busy;
-          const std::size_t taken = runs.push(list.at(pushed), here);
-          pushed += taken;
-          if (taken == here) continue;
-          if (was_busy) {
-            runs.room_event().await(ticket);
-            continue;
-          }
-          EXPECT_EQ(memory.streams.blocks_in_use(), blocks);
-          emit_in_thread(pushed);
-        }
-        if (runs.records() != 0) emit_in_thread(pushed);
-        emitter.join();
-        EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
-        std::size_t first = 0;
-        for (std::size_t i = 0; i < ends.size(); ++i) {
-          ASSERT_TRUE(test::same_bytes(
-              outputs[i].bytes, stably_sorted(order, part_of(list, first, ends[i] - first)).bytes))
-              << "run " << i;
-          first = ends[i];
-        }
-        EXPECT_EQ(first, list.count());
-        runs_of_all += ends.size();
+      for (const unsigned threads : {1U, 2U, 5U}) {
+        const std::size_t blocks = 8 + random() % 50;
+        const std::size_t count = std::min<std::size_t>(5 * blocks * kBlock / record_bytes, 12'000);
+        const RecordList list = test::make_records(shape, record_bytes, count, random);
+        const FormatOrder order(test::random_format(record_bytes, random));
+        SCOPED_TRACE(to_string(order.format()) + ", shape " +
+                     std::to_string(static_cast<int>(shape)) + ", blocks " +
+                     std::to_string(blocks) + ", threads " + std::to_string(threads));
+        const Runs runs = form_runs(
+            order, list, blocks,
+            {.buckets = 1 + static_cast<unsigned>(random() % 24),
+             .scratch_bytes = least_scratch(blocks, record_bytes) + (random() % (1 << 16)),
+             .emits_beside = threads > 1,
+             .threads = threads,
+             .most_run_bytes = blocks * kBlock * (1 + random() % 8)},
+            random);
+        ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
+        runs_of_all += runs.lists.size();
       }
-      EXPECT_EQ(memory.pool.statistics().blocks_in_use, 0u);
     }
   }
   EXPECT_GT(runs_of_all, 50u);
+}
+
+// Records that come while a run is emitted join it where its buckets are still open (SPAA paper,
+// section 2.1): runs are twice as long as what the buckets have. The first one is shorter, and so
+// are the last two.
+TEST(RunFormation, RandomRecordsMakeRunsOfTwiceTheMemory) {
+  auto random = test::test_random();
+  constexpr std::size_t kBlocks = 200;
+  for (const std::size_t record_bytes : {8u, 16u, 100u}) {
+    for (const unsigned threads : {1U, 2U, 4U}) {
+      SCOPED_TRACE(std::to_string(record_bytes) + " bytes, threads " + std::to_string(threads));
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+      const RunFormationOptions options = {.buckets = 32,
+                                           .scratch_bytes = std::size_t{1} << 19,
+                                           .emits_beside = threads > 1,
+                                           .threads = threads};
+      const std::size_t memory =
+          (kBlocks - options.most_open() / 2 - options.blocks_on_their_way(kBlocks)) * kBlock;
+      const RecordList list =
+          test::make_records(Shape::kRandom, record_bytes, 14 * memory / record_bytes, random);
+      const Runs runs = form_runs(order, list, kBlocks, options, random);
+      ASSERT_GE(runs.lists.size(), 6u);
+      const std::size_t between = runs.lists.size() - 3;
+      std::size_t bytes = 0;
+      for (std::size_t i = 1; i <= between; ++i) bytes += runs.lists[i].bytes.size();
+      EXPECT_GE(bytes, between * 2 * memory * 9 / 10);
+      EXPECT_LE(bytes, between * 2 * memory * 11 / 10);
+    }
+  }
+}
+
+// What comes is never less than what the last range had.
+TEST(RunFormation, AscendingRecordsMakeOneRun) {
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {8u, 16u, 100u}) {
+    for (const Shape shape : {Shape::kSorted, Shape::kEqual}) {
+      for (const unsigned threads : {1U, 2U}) {
+        SCOPED_TRACE(std::to_string(record_bytes) + " bytes, shape " +
+                     std::to_string(static_cast<int>(shape)) + ", threads " +
+                     std::to_string(threads));
+        const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+        const RecordList list =
+            test::make_records(shape, record_bytes, 2'000'000 / record_bytes, random);
+        const Runs runs = form_runs(order, list, 40,
+                                    {.buckets = 8,
+                                     .scratch_bytes = std::size_t{1} << 17,
+                                     .emits_beside = threads > 1,
+                                     .threads = threads},
+                                    random);
+        EXPECT_EQ(runs.lists.size(), 1u);
+        ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
+      }
+    }
+  }
 }
 
 // Of several readers; 0: they push all.
@@ -279,7 +365,7 @@ TEST(RunFormation, SplitByWholeRecords) {
   const FormatOrder order(RecordFormat(16));
   const RecordList list = test::make_records(Shape::kFewValues, 16, 250000, random);
   const std::size_t least = least_scratch(100, 16);
-  for (const std::size_t scratch : {least, least + 24 * 16, std::size_t{1} << 22}) {
+  for (const std::size_t scratch : {least, least + 27 * 16, std::size_t{1} << 22}) {
     expect_full_runs(2, order, list, 100, {.buckets = 25, .scratch_bytes = scratch}, random);
   }
 }
@@ -637,7 +723,7 @@ TEST(RunFormation, SortsWhatIsWanted) {
 TEST(RunFormation, SaysWhatIsWrong) {
   Memory memory(8);
   const auto error_of = [&](std::size_t record_bytes, RunFormationOptions options) {
-    const FormatOrder order{RecordFormat(record_bytes)};
+    const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
     return test::error_of([&] { RunFormation runs(order, memory.streams, options); });
   };
   const std::size_t least = least_scratch(8, 100);
@@ -645,9 +731,6 @@ TEST(RunFormation, SaysWhatIsWrong) {
   EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least - 1}), ENOMEM);
   EXPECT_EQ(error_of(100, {.buckets = 0, .scratch_bytes = least}), EINVAL);
   EXPECT_EQ(error_of(100, {.buckets = 4097, .scratch_bytes = least}), EINVAL);
-  EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least, .generations = 2}), 0);
-  EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least, .generations = 0}), EINVAL);
-  EXPECT_EQ(error_of(100, {.buckets = 4, .scratch_bytes = least, .generations = 3}), EINVAL);
   EXPECT_EQ(error_of(kBlock, {.buckets = 4, .scratch_bytes = least}), 0);
   EXPECT_EQ(error_of(kBlock + 1, {.buckets = 4, .scratch_bytes = least}), EINVAL);
   EXPECT_EQ(memory.streams.blocks_in_use(), 0u);

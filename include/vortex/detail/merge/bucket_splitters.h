@@ -19,14 +19,19 @@ namespace vortex { inline namespace v0 { namespace detail {
 //
 // A table over the range of the splitters' bits leads to the right splitter in a step or two. Where
 // they lie evenly, they are moved to where its cells begin, and the table alone decides: buckets
-// become a little longer and shorter by that.
+// become a little longer and shorter by that. Buckets may be divided and joined later.
 class VORTEX_EXPORT BucketSplitters {
  public:
   // `kept_records` is room for whole splitters, or empty. Begins with equal slices of all leading
-  // bits. Allocates; the rest does not. The order must outlive it.
-  BucketSplitters(const RecordOrder& order, unsigned buckets, std::span<std::byte> kept_records);
+  // bits, `buckets` of them; there may be `most_buckets` later. Allocates; the rest does not. The
+  // order must outlive it.
+  BucketSplitters(const RecordOrder& order, unsigned buckets, unsigned most_buckets,
+                  std::span<std::byte> kept_records);
 
-  // Room for the whole splitters of `buckets`; 0 where they are not needed.
+  std::size_t buckets() const noexcept { return splitters() + 1; }
+  bool has_room() const noexcept { return splitters() < most_; }
+
+  // Room for the whole splitters of at most `buckets`; 0 where they are not needed.
   static std::size_t kept_bytes(const RecordOrder& order, unsigned buckets) noexcept;
 
   // Takes new splitters, in order, from a stream of sorted records: every i-th of `records`.
@@ -36,8 +41,23 @@ class VORTEX_EXPORT BucketSplitters {
   void note(const std::byte* records, std::size_t count) noexcept;
   void end_choosing() noexcept;
 
-  // Takes copies of the splitters of another, made for as many buckets and the same order.
-  void take_over(const BucketSplitters& other) noexcept;
+  // Where a bucket may be divided.
+  struct Border {
+    std::uint64_t bits = 0;  // of the record
+    const std::byte* record = nullptr;
+  };
+  enum class Place : std::uint8_t {
+    kExact,    // no record less than the border goes to the upper bucket
+    kRounded,  // a little below the border, where that lets the table decide
+  };
+  // Divides a bucket: records that are not less than the border belong to a new one behind it. With
+  // kExact, records whose bits alone count may have to be greater than those of the border. False:
+  // there is no room, or all records of the bucket would be on one side.
+  bool divide(std::size_t bucket, const Border& border, Place place) noexcept;
+  // A bucket and the one behind it become one.
+  void join(std::size_t bucket) noexcept;
+  // Whether no record that is less belongs to the same bucket.
+  bool is_least(std::size_t bucket, const Border& border) const noexcept;
 
   // What bucket_of() reads, as values that stores to records cannot change.
   class Finder {
@@ -80,7 +100,7 @@ class VORTEX_EXPORT BucketSplitters {
     const std::uint64_t* const bits_;
     const std::uint16_t* const table_;
   };
-  // Valid until splitters are chosen or taken over.
+  // Valid until splitters are chosen, or buckets divided or joined.
   Finder finder() const noexcept { return Finder(*this); }
 
  private:
@@ -90,9 +110,16 @@ class VORTEX_EXPORT BucketSplitters {
   void choose(const std::byte* record) noexcept;
   void end_bits() noexcept;
   void make_table() noexcept;
+  void fill_table() noexcept;
   bool move_to_cells() noexcept;
+  bool lie_in_cells() const noexcept;
+  std::uint64_t rounded(std::uint64_t bits) const noexcept;
+  bool is_between(std::size_t bucket, const Border& border) const noexcept;
 
   std::size_t splitters() const noexcept { return bits_.size() - 1; }
+  std::byte* kept(std::size_t splitter) const noexcept {
+    return kept_.data() + splitter * order_.record_bytes();
+  }
 
   // The number of splitters not greater than a record that has the bits of splitter `first`, the
   // first that has them, or those behind the last.
@@ -115,6 +142,7 @@ class VORTEX_EXPORT BucketSplitters {
   }
 
   const RecordOrder& order_;
+  const std::size_t chosen_;  // splitters among records
   const std::size_t most_;
   std::span<std::byte> kept_;
   bool whole_ = false;  // the splitters are in kept_, too
@@ -127,6 +155,9 @@ class VORTEX_EXPORT BucketSplitters {
   bool table_decides_ = false;
   std::uint64_t low_ = 0;
   int shift_ = 0;
+  // Of the table that has decided last, and does when all splitters lie at its cells again.
+  std::uint64_t deciding_low_ = 0;
+  int deciding_shift_ = 0;  // 0: none has
   std::vector<std::uint16_t> table_ = std::vector<std::uint16_t>(kCells);
   std::uint64_t records_ = 0;  // while choosing: how many there will be, how many there were,
   std::uint64_t seen_ = 0;

@@ -72,6 +72,20 @@ class OrderBy : public RecordOrder {
     });
   }
 
+  const std::byte* greatest_in_bucket(const std::byte* records,
+                                      std::size_t count) const noexcept override {
+    KeyedRecord greatest = with_bits(rules_, records);
+    for (; count > 1; --count) {
+      records += record_bytes();
+      const KeyedRecord here = with_bits(rules_, records);
+      if (!detail::less(rules_, here, greatest)) greatest = here;
+    }
+    return greatest.record;
+  }
+  std::uint64_t leading_bits_in_bucket(const std::byte* record) const noexcept override {
+    return rules_.leading_bits(record);
+  }
+
   void sort(std::byte* records, std::size_t count, std::span<std::byte> scratch,
             RecordOutput& out) const override {
     sort_records(rules_, records, count, scratch, out);
