@@ -287,6 +287,13 @@ class VORTEX_EXPORT RecordOrder {
   // The leading bits of such a record; where they do not decide, it is as it came.
   virtual std::uint64_t leading_bits_in_bucket(const std::byte* record) const noexcept = 0;
 
+  // Copies such records in their order: those that are less than a border to `low`, the others to
+  // `high`, and returns how many are less. The border is a record, or, if that is null, its leading
+  // bits alone. Both places have room for all.
+  virtual std::size_t divide_bucket(const std::byte* records, std::size_t count, std::uint64_t bits,
+                                    const std::byte* border, std::byte* low,
+                                    std::byte* high) const noexcept = 0;
+
   // Appends `count` records to `out` in order; equal ones keep their order. See sort_records() for
   // the scratch, for what is thrown, and for what is left of the records.
   virtual void sort(std::byte* records, std::size_t count, std::span<std::byte> scratch,

@@ -244,7 +244,9 @@ void SortJob::emit_closed() {
 void SortJob::emit_next(Written written) {
   if (!run_) run_.emplace(*this, written);
   bool is_complete = false;
-  guarded([&] { is_complete = formation_->emit_next(run_->sorted.to(), &run_->sorted); }).throw_if_failed();
+  guarded([&] {
+    is_complete = formation_->emit_next(run_->sorted.to(), &run_->sorted);
+  }).throw_if_failed();
   if (bound_ && run_->sorted.full()) bound_->tell(run_->sorted.last());
   if (!is_complete) return;
   run_.reset();

@@ -167,6 +167,27 @@ std::uint64_t FormatOrder::leading_bits_in_bucket(const std::byte* record) const
       [&] { return OrderBy::leading_bits_in_bucket(record); });
 }
 
+std::size_t FormatOrder::divide_bucket(const std::byte* records, std::size_t count,
+                                       std::uint64_t bits, const std::byte* border, std::byte* low,
+                                       std::byte* high) const noexcept {
+  return by_kind(
+      [&]<typename Coded>(const Coded&) {
+        using Item = typename Coded::Item;
+        const auto* const items = reinterpret_cast<const Item*>(records);
+        auto* less = reinterpret_cast<Item*>(low);
+        auto* others = reinterpret_cast<Item*>(high);
+        // Without a branch: each goes to both places, and one of them goes on.
+        for (std::size_t i = 0; i < count; ++i) {
+          const bool is_less = typename Coded::KeyOf{}(items[i]) < bits;
+          *less = *others = items[i];
+          less += is_less ? 1 : 0;
+          others += is_less ? 0 : 1;
+        }
+        return static_cast<std::size_t>(less - reinterpret_cast<Item*>(low));
+      },
+      [&] { return OrderBy::divide_bucket(records, count, bits, border, low, high); });
+}
+
 void FormatOrder::sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                               RecordOutput& out) const {
   const bool sorted = by_kind(

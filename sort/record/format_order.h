@@ -106,6 +106,9 @@ class FormatOrder final : public detail::OrderBy<FormatRules> {
   const std::byte* greatest_in_bucket(const std::byte* records,
                                       std::size_t count) const noexcept override;
   std::uint64_t leading_bits_in_bucket(const std::byte* record) const noexcept override;
+  std::size_t divide_bucket(const std::byte* records, std::size_t count, std::uint64_t bits,
+                            const std::byte* border, std::byte* low,
+                            std::byte* high) const noexcept override;
   void sort_bucket(std::byte* records, std::size_t count, std::span<std::byte> scratch,
                    RecordOutput& out) const override;
   std::optional<std::size_t> scratch_to_sort_in_place(std::size_t count) const noexcept override;

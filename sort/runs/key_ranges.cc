@@ -1,7 +1,13 @@
 #include "sort/runs/key_ranges.h"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
 #include <utility>
+
+#include "vortex/detail/stream/saturating.h"
+#include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -26,11 +32,13 @@ class ChoosingOutput final : public RecordOutput {
 KeyRanges::KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& options,
                      std::span<std::byte> kept_records, BucketBuffer* buffers)
     : order_(order),
+      pool_(pool),
       first_ranges_(options.ranges),
       most_run_bytes_(options.most_run_bytes),
       splitters_(order, options.ranges, options.most_ranges, kept_records),
       buckets_(pool, options.most_ranges, options.most_closed, order.record_bytes(), buffers),
-      closed_bytes_(options.most_ranges) {}
+      closed_bytes_(options.most_ranges),
+      fair_bytes_(2 * (pool.block_count() * pool.block_bytes() / options.ranges)) {}
 
 void KeyRanges::choose(std::byte* records, std::size_t count, std::span<std::byte> scratch) {
   const std::size_t record_bytes = order_.record_bytes();
@@ -108,7 +116,6 @@ void KeyRanges::adapt(const ClosedBucket& bucket) {
 // The range before the frontier, whose bucket is empty. It becomes several, by a sample of what the
 // closed one has.
 void KeyRanges::divide(const ClosedBucket& bucket, std::size_t parts) {
-  using Border = detail::BucketSplitters::Border;
   constexpr std::size_t kSampledForPart = 32;
   const std::size_t record_bytes = order_.record_bytes();
   const std::size_t count = bucket.bytes / record_bytes;
@@ -122,10 +129,8 @@ void KeyRanges::divide(const ClosedBucket& bucket, std::size_t parts) {
         bucket.begin() + (i * stride + (random >> 33) % stride) * record_bytes;
     sample[i] = {order_.leading_bits_in_bucket(record), record};
   }
-  std::sort(sample.begin(), sample.end(), [&](const Border& a, const Border& b) {
-    if (a.bits != b.bits || order_.leading_bits_decide()) return a.bits < b.bits;
-    return order_.less(a.record, b.record);
-  });
+  std::sort(sample.begin(), sample.end(),
+            [this](const Border& a, const Border& b) { return is_less(a, b); });
   for (std::size_t i = 1; i < parts && make_room(); ++i) {
     const std::size_t range = frontier_ - 1;
     const Border& border = sample[sample.size() * i / parts];
@@ -150,20 +155,146 @@ void KeyRanges::join_with_one_before(std::size_t bytes) {
   closed_bytes_[frontier_ - 1] = both;
 }
 
-// Where there are as many ranges as may be, one whose bucket is empty goes to a neighbour that
-// belongs to the same run.
+bool KeyRanges::is_less(const Border& left, const Border& right) const noexcept {
+  if (left.bits != right.bits || order_.leading_bits_decide()) return left.bits < right.bits;
+  return order_.less(left.record, right.record);
+}
+
+bool KeyRanges::has_free(std::size_t blocks) const noexcept {
+  return pool_.block_count() - pool_.blocks_in_use() >= blocks;
+}
+
+void KeyRanges::note(std::size_t bytes) {
+  unseen_bytes_ += bytes;
+  if (unseen_bytes_ < fair_bytes_ / 4) return;
+  unseen_bytes_ = 0;
+  const auto is_large = [&](std::size_t range) { return buckets_.bytes(range) > 2 * fair_bytes_; };
+  for (std::size_t range = 0; range < splitters_.buckets();) {
+    if (!is_large(range)) {
+      ++range;
+    } else if (!splitters_.has_room()) {
+      if (!make_room()) return;
+      range = 0;  // which may have been moved
+    } else {
+      range += divide_open(range) ? 2 : 1;
+    }
+  }
+}
+
+// Returns whether there is another range behind it now.
+bool KeyRanges::divide_open(std::size_t range) {
+  constexpr std::size_t kSampled = 64, kLast = kSampled / 4;
+  const std::size_t record_bytes = order_.record_bytes();
+  const auto [written, buffered] = buckets_.parts(range);
+  const std::size_t count = written.size() / record_bytes;
+  if (count < kSampled) return false;
+  std::array<Border, kSampled> sample;
+  for (std::size_t i = 0; i < kSampled; ++i) {
+    const std::byte* const record =
+        written.data() + (i + 1) * (count / kSampled) * record_bytes - record_bytes;
+    sample[i] = {order_.leading_bits_in_bucket(record), record};
+  }
+  const auto less = [this](const Border& a, const Border& b) { return is_less(a, b); };
+  Border border;
+  const bool ascends = std::is_sorted(sample.begin(), sample.end(), less);
+  if (ascends) {
+    for (const std::span<const std::byte> part : {written, buffered}) {
+      if (part.empty()) continue;
+      const std::byte* const greatest =
+          order_.greatest_in_bucket(part.data(), part.size() / record_bytes);
+      const Border here{order_.leading_bits_in_bucket(greatest), greatest};
+      if (border.record == nullptr || !less(here, border)) border = here;
+    }
+  } else {
+    std::nth_element(sample.end() - kLast, sample.end() - kLast / 2, sample.end(), less);
+    border = sample[kSampled - kLast / 2];
+    const auto below = std::count_if(sample.begin(), sample.end(),
+                                     [&](const Border& one) { return less(one, border); });
+    // Where records descend, the range would be divided again and again.
+    constexpr std::size_t kBlocksBeside = 8;
+    if (below < static_cast<std::ptrdiff_t>(kLast) || !buckets_.can_close() ||
+        !has_free(kBlocksBeside)) {
+      return false;
+    }
+  }
+  using Place = detail::BucketSplitters::Place;
+  if (!splitters_.divide(range, border, ascends ? Place::kExact : Place::kRounded)) return false;
+  insert_behind(range);
+  if (range < frontier_) ++frontier_;
+  if (!ascends) move_up(range);
+  return true;
+}
+
+// Puts the records of a range that was divided into its two parts, and gives back block by block
+// what has been read.
+void KeyRanges::move_up(std::size_t range) {
+  const std::size_t record_bytes = order_.record_bytes();
+  const std::size_t block = pool_.block_bytes();
+  ClosedBucket all = buckets_.close(range);
+  RunBuckets::seal(all);
+  const Border border = splitters_.border(range);
+  for (std::size_t done = 0; done < all.bytes;) {
+    const std::size_t some = std::min(block / record_bytes * record_bytes, all.bytes - done);
+    std::byte* const low = buckets_.room_for(range, some);
+    std::byte* const high = buckets_.room_for(range + 1, some);
+    if (low == nullptr || high == nullptr) {
+      throw Error(EAGAIN, "run formation: its pool is used by others, too");
+    }
+    std::size_t less = 0;
+    guarded([&] {
+      const std::byte* const records = all.begin() + done;
+      const std::size_t next = detail::round_up(done, block);
+      if (next < done + some) {
+        static_cast<void>(*static_cast<const volatile std::byte*>(all.begin() + next));
+      }
+      less =
+          order_.divide_bucket(records, some / record_bytes, border.bits, border.record, low, high);
+    }).throw_if_failed();
+    buckets_.added(range, less * record_bytes);
+    buckets_.added(range + 1, some - less * record_bytes);
+    done += some;
+  }
+  buckets_.take_back(std::move(all));
+}
+
+// Where there are as many ranges as may be, the two neighbours of one run that have the least
+// become one.
 bool KeyRanges::make_room() {
   if (splitters_.has_room()) return true;
+  std::size_t best = splitters_.buckets(), least = fair_bytes_ / 2;
   for (std::size_t range = 0; range + 1 < splitters_.buckets(); ++range) {
     if (range + 1 == frontier_) continue;
-    const bool is_empty = buckets_.bytes(range) == 0;
-    if (!is_empty && buckets_.bytes(range + 1) != 0) continue;
-    splitters_.join(range);
-    remove(is_empty ? range : range + 1);
-    if (range + 1 < frontier_) --frontier_;
-    return true;
+    const std::size_t low = buckets_.bytes(range), high = buckets_.bytes(range + 1);
+    const std::size_t moved = low == 0 || high == 0 ? 0 : low + high;
+    if (moved >= least) continue;
+    least = moved;
+    best = range;
   }
-  return false;
+  if (best == splitters_.buckets()) return false;
+  std::size_t emptied = best;
+  if (buckets_.bytes(best) != 0) {
+    emptied = best + 1;
+    if (buckets_.bytes(emptied) != 0 && !empty_into_one_before(emptied)) return false;
+  }
+  splitters_.join(best);
+  remove(emptied);
+  if (best + 1 < frontier_) --frontier_;
+  return true;
+}
+
+// Records of the range come behind those of the one before.
+bool KeyRanges::empty_into_one_before(std::size_t range) {
+  const std::size_t bytes = buckets_.bytes(range);
+  if (!buckets_.can_close() || !has_free(detail::units_for(bytes, pool_.block_bytes()) + 1)) {
+    return false;
+  }
+  ClosedBucket bucket = buckets_.close(range);
+  std::byte* const to = buckets_.room_for(range - 1, bytes);
+  if (to == nullptr) throw Error(EAGAIN, "run formation: its pool is used by others, too");
+  guarded([&] { std::memcpy(to, bucket.begin(), bytes); }).throw_if_failed();
+  buckets_.added(range - 1, bytes);
+  buckets_.take_back(std::move(bucket));
+  return true;
 }
 
 void KeyRanges::insert_behind(std::size_t range) {

@@ -23,6 +23,10 @@ namespace vortex { inline namespace v0 {
 // is divided at its greatest record, and what lies above stays in the run: ascending input makes
 // one run.
 //
+// A range whose bucket becomes large while it is open is divided as well: where records come in
+// order at its greatest one, so that none moves, and else among those that came last, which moves
+// the others. So records that are displaced by less than the memory make one run, too.
+//
 // Equal records come out in the order in which they were put in: those of a range that was closed
 // belong to a later run, or to a range that comes later in the same.
 class KeyRanges {
@@ -50,6 +54,10 @@ class KeyRanges {
     ClosedBucket bucket;    // null: only the run ends
     bool ends_run = false;  // behind the bucket
   };
+  // So much was put into the buckets since the last call: divides ranges that have become large.
+  // Throws Error when the kernel refuses to move a block.
+  void note(std::size_t bytes);
+
   // There are records, and buckets can be closed. Where `more` may come, the end of the run is left
   // open to them. Throws Error when the kernel refuses to move a block.
   Closed close_next(bool more);
@@ -64,12 +72,19 @@ class KeyRanges {
   bool leave_open(const ClosedBucket& bucket);
   void adapt(const ClosedBucket& bucket);
   void divide(const ClosedBucket& bucket, std::size_t parts);
+  bool divide_open(std::size_t range);
+  void move_up(std::size_t range);
+  bool empty_into_one_before(std::size_t range);
+  using Border = detail::BucketSplitters::Border;
+  bool is_less(const Border& left, const Border& right) const noexcept;
   void join_with_one_before(std::size_t bytes);
   bool make_room();
+  bool has_free(std::size_t blocks) const noexcept;
   void insert_behind(std::size_t range);
   void remove(std::size_t range);
 
   const RecordOrder& order_;
+  StreamPool& pool_;
   const unsigned first_ranges_;
   const std::uint64_t most_run_bytes_;
   detail::BucketSplitters splitters_;
@@ -77,7 +92,8 @@ class KeyRanges {
   std::size_t frontier_ = 0;               // the ranges from here on belong to the run
   std::vector<std::size_t> closed_bytes_;  // of each range, the last time
   std::uint64_t run_bytes_ = 0;            // of its buckets that were closed
-  std::size_t fair_bytes_ = 0;             // that a bucket of the run should have
+  std::size_t fair_bytes_;                 // that a bucket of the run should have
+  std::size_t unseen_bytes_ = 0;           // since the last look for large ones
 };
 
 }}  // namespace vortex::v0

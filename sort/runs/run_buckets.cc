@@ -98,6 +98,12 @@ void RunBuckets::added(std::size_t bucket, std::size_t bytes) noexcept {
   end(bucket) = {front(bucket), front(bucket)};
 }
 
+std::array<std::span<const std::byte>, 2> RunBuckets::parts(std::size_t bucket) const noexcept {
+  const std::byte* const from = front(bucket);
+  return {std::span<const std::byte>(begin(bucket), written_[bucket].bytes),
+          std::span<const std::byte>(from, end(bucket).cursor)};
+}
+
 void RunBuckets::clear(std::size_t bucket) {
   if (written_[bucket].room == 0) return;
   require(streams_[bucket]->clear());

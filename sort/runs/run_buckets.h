@@ -1,9 +1,11 @@
 // The buckets that runs are partitioned into.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "vortex/detail/array/streaming_copy.h"
@@ -67,6 +69,8 @@ class RunBuckets final : public OpenBuckets {
   std::size_t bytes(std::size_t bucket) const noexcept {
     return written_[bucket].bytes + static_cast<std::size_t>(end(bucket).cursor - front(bucket));
   }
+  // The same in two parts, the second of which is buffered; as they are now, for this thread.
+  std::array<std::span<const std::byte>, 2> parts(std::size_t bucket) const noexcept;
   // Gives back what an empty bucket has room in.
   void clear(std::size_t bucket);
   // An empty bucket, one behind the first `used`, comes before another one of these.

@@ -127,19 +127,19 @@ std::size_t RunFormation::sample_capacity() const noexcept {
 std::size_t RunFormation::push(const std::byte* records, std::size_t count, Readers readers) {
   std::size_t taken = 0;
   if (sampling_) {
-    std::uint64_t& kept = records_;
-    taken = std::min(count, sample_capacity_ - kept);
+    taken = std::min(count, sample_capacity_ - records_);
     // One at a time: memcpy(3) of several blocks goes back to those that the stream has left.
     for (std::size_t i = 0; i < taken; ++i) {
-      std::memcpy(scratch_.data() + (kept + i) * record_bytes_, records + i * record_bytes_,
+      std::memcpy(scratch_.data() + (records_ + i) * record_bytes_, records + i * record_bytes_,
                   record_bytes_);
     }
-    kept += taken;
-    if (kept < sample_capacity_) return taken;
+    records_ += taken;
+    if (records_ < sample_capacity_) return taken;
     distribute_sample();
   }
   const std::size_t put = put_to_buckets(records + taken * record_bytes_, count - taken, readers);
   records_ += put;
+  ranges_->note(put * record_bytes_);
   return taken + put;
 }
 

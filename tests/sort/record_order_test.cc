@@ -197,6 +197,20 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
                       order.leading_bits(sorted.at(count - 1)));
             const auto place = static_cast<std::size_t>(greatest - records);
             ASSERT_FALSE(order.less(list.bytes.data() + place, sorted.at(count - 1)));
+            const std::uint64_t border = order.leading_bits(sorted.at(random() % count));
+            std::vector<std::uint64_t> low(words.size()), high(words.size());
+            const std::size_t less = order.divide_bucket(records, count, border, nullptr,
+                                                         reinterpret_cast<std::byte*>(low.data()),
+                                                         reinterpret_cast<std::byte*>(high.data()));
+            const std::size_t each = record_bytes / 8;
+            std::size_t at_low = 0, at_high = 0;
+            for (std::size_t i = 0; i < count; ++i) {
+              auto& to = order.leading_bits(list.at(i)) < border ? at_low : at_high;
+              const auto& part = &to == &at_low ? low : high;
+              ASSERT_TRUE(std::equal(&words[i * each], &words[i * each] + each, &part[to * each]));
+              ++to;
+            }
+            ASSERT_EQ(less, at_low);
           }
           const std::size_t least = least_sort_scratch_bytes(list.count());
           std::vector<std::byte> scratch(random() % 2 == 0 ? least : (std::size_t{1} << 20));

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -329,6 +330,66 @@ TEST(RunFormation, AscendingRecordsMakeOneRun) {
         EXPECT_EQ(runs.lists.size(), 1u);
         ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
       }
+    }
+  }
+}
+
+// Records of 8 bytes whose keys are `value(i)`, and what else they have to make.
+RecordList list_of(std::size_t count, const std::function<std::uint64_t(std::size_t)>& value) {
+  RecordList list{8, std::vector<std::byte>(count * 8)};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t bytes = __builtin_bswap64(value(i));
+    std::memcpy(&list.bytes[i * 8], &bytes, 8);
+  }
+  return list;
+}
+
+// Input that is nearly sorted makes runs as long as its order allows; none makes more runs than it
+// is as long as the memory.
+TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
+  auto random = test::test_random();
+  constexpr std::size_t kCount = 250'000, kBlocks = 60;
+  constexpr std::size_t kInMemory = kBlocks * kBlock / 8;
+  constexpr std::size_t kStep = 1000;
+  const auto displaced = [&](std::size_t by) { return (random() % (2 * by * kStep)); };
+  struct Case {
+    const char* name;
+    std::size_t most_runs;
+    std::function<std::uint64_t(std::size_t)> value;
+  };
+  const std::vector<Case> cases = {
+      {"displaced by a sixth of the memory", 1,
+       [&](std::size_t i) { return i * kStep + displaced(kInMemory / 6); }},
+      {"one in hundred displaced", 1,
+       [&](std::size_t i) {
+         return i * kStep +
+                (random() % 100 == 0 ? displaced(kInMemory / 8) : kInMemory / 8 * kStep);
+       }},
+      {"a tail above", 1,
+       [&](std::size_t i) {
+         return i < kCount / 10 * 9 ? i * kStep : kCount * kStep + random() % kStep;
+       }},
+      {"four sorted files", 5, [&](std::size_t i) { return i % (kCount / 4) * kStep; }},
+      {"sawtooth", kCount / kInMemory + 2,
+       [&](std::size_t i) { return i % (kInMemory / 8) * kStep; }},
+      {"organ pipe", kCount / kInMemory + 2,
+       [&](std::size_t i) { return std::min(i, kCount - i) * kStep; }},
+      {"descending", kCount * 5 / 4 / kInMemory + 2,
+       [&](std::size_t i) { return (kCount - i) * kStep; }},
+  };
+  const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
+  for (const Case& one : cases) {
+    const RecordList list = list_of(kCount, one.value);
+    for (const unsigned threads : {1U, 2U}) {
+      SCOPED_TRACE(std::string(one.name) + ", threads " + std::to_string(threads));
+      const Runs runs = form_runs(order, list, kBlocks,
+                                  {.buckets = 14,
+                                   .scratch_bytes = std::size_t{1} << 18,
+                                   .emits_beside = threads > 1,
+                                   .threads = threads},
+                                  random);
+      EXPECT_LE(runs.lists.size(), one.most_runs);
+      ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
     }
   }
 }

@@ -56,6 +56,10 @@ class VORTEX_EXPORT BucketSplitters {
   bool divide(std::size_t bucket, const Border& border, Place place) noexcept;
   // A bucket and the one behind it become one.
   void join(std::size_t bucket) noexcept;
+  // Between a bucket and the one behind it. The record is null where the bits alone count.
+  Border border(std::size_t bucket) const noexcept {
+    return {bits_[bucket], whole_ ? kept(bucket) : nullptr};
+  }
   // Whether no record that is less belongs to the same bucket.
   bool is_least(std::size_t bucket, const Border& border) const noexcept;
 

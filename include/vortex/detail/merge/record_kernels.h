@@ -86,6 +86,23 @@ class OrderBy : public RecordOrder {
     return rules_.leading_bits(record);
   }
 
+  std::size_t divide_bucket(const std::byte* records, std::size_t count, std::uint64_t bits,
+                            const std::byte* border, std::byte* low,
+                            std::byte* high) const noexcept override {
+    return with_size_of(rules_, [&](auto record_bytes) {
+      std::byte* ends[] = {high, low};
+      for (std::size_t i = 0; i < count; ++i, records += record_bytes) {
+        const std::uint64_t here = rules_.leading_bits(records);
+        const bool is_less = here < bits || (here == bits && border != nullptr &&
+                                             rules_.less_of_equal_bits(records, border));
+        std::byte*& to = ends[is_less];
+        std::memcpy(to, records, record_bytes);
+        to += record_bytes;
+      }
+      return static_cast<std::size_t>(ends[1] - low) / record_bytes;
+    });
+  }
+
   void sort(std::byte* records, std::size_t count, std::span<std::byte> scratch,
             RecordOutput& out) const override {
     sort_records(rules_, records, count, scratch, out);
