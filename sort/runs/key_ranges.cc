@@ -38,6 +38,7 @@ KeyRanges::KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& 
       splitters_(order, options.ranges, options.most_ranges, kept_records),
       buckets_(pool, options.most_ranges, options.most_closed, order.record_bytes(), buffers),
       closed_bytes_(options.most_ranges),
+      seen_bytes_(options.most_ranges),
       fair_bytes_(2 * (pool.block_count() * pool.block_bytes() / options.ranges)) {}
 
 void KeyRanges::choose(std::byte* records, std::size_t count, std::span<std::byte> scratch) {
@@ -76,6 +77,7 @@ KeyRanges::Closed KeyRanges::close_next(bool more) {
     join_with_one_before(0);
   }
   if (!run_is_open()) begin_run();
+  seen_bytes_[frontier_] = 0;
   Closed closed{.bucket = buckets_.close(frontier_++), .ends_run = false};
   run_bytes_ += closed.bucket.bytes;
   const bool stays = more && frontier_ == splitters_.buckets() && leave_open(closed.bucket);
@@ -133,6 +135,7 @@ void KeyRanges::divide(const ClosedBucket& bucket, std::size_t parts) {
             [this](const Border& a, const Border& b) { return is_less(a, b); });
   for (std::size_t i = 1; i < parts && make_room(); ++i) {
     const std::size_t range = frontier_ - 1;
+    if (buckets_.bytes(range) != 0) return;  // it was joined with one before
     const Border& border = sample[sample.size() * i / parts];
     if (!splitters_.divide(range, border, detail::BucketSplitters::Place::kRounded)) continue;
     insert_behind(range);
@@ -144,7 +147,7 @@ void KeyRanges::divide(const ClosedBucket& bucket, std::size_t parts) {
 // The range before the frontier, whose bucket is empty, and of which `bytes` were closed.
 void KeyRanges::join_with_one_before(std::size_t bytes) {
   if (frontier_ < 2) return;
-  const std::size_t before = closed_bytes_[frontier_ - 2];
+  const std::size_t before = std::max(closed_bytes_[frontier_ - 2], buckets_.bytes(frontier_ - 2));
   const std::size_t both = before + bytes;
   const bool are_small = both < fair_bytes_ / 4 * 3;
   const bool is_tiny = std::min(before, bytes) < fair_bytes_ / 4 && both < fair_bytes_ / 2 * 3;
@@ -168,7 +171,11 @@ void KeyRanges::note(std::size_t bytes) {
   unseen_bytes_ += bytes;
   if (unseen_bytes_ < fair_bytes_ / 4) return;
   unseen_bytes_ = 0;
-  const auto is_large = [&](std::size_t range) { return buckets_.bytes(range) > 2 * fair_bytes_; };
+  const std::size_t half = pool_.block_count() / 2 * pool_.block_bytes();
+  const std::size_t large = std::min(2 * fair_bytes_, half);
+  const auto is_large = [&](std::size_t range) {
+    return buckets_.bytes(range) > std::max(large, seen_bytes_[range] + fair_bytes_ / 2);
+  };
   for (std::size_t range = 0; range < splitters_.buckets();) {
     if (!is_large(range)) {
       ++range;
@@ -176,18 +183,19 @@ void KeyRanges::note(std::size_t bytes) {
       if (!make_room()) return;
       range = 0;  // which may have been moved
     } else {
-      range += divide_open(range) ? 2 : 1;
+      seen_bytes_[range] = buckets_.bytes(range);
+      divide_open(range);
     }
   }
 }
 
-// Returns whether there is another range behind it now.
-bool KeyRanges::divide_open(std::size_t range) {
+// Where records were moved, what is left may still be too large.
+void KeyRanges::divide_open(std::size_t range) {
   constexpr std::size_t kSampled = 64, kLast = kSampled / 4;
   const std::size_t record_bytes = order_.record_bytes();
   const auto [written, buffered] = buckets_.parts(range);
   const std::size_t count = written.size() / record_bytes;
-  if (count < kSampled) return false;
+  if (count < kSampled) return;
   std::array<Border, kSampled> sample;
   for (std::size_t i = 0; i < kSampled; ++i) {
     const std::byte* const record =
@@ -214,15 +222,16 @@ bool KeyRanges::divide_open(std::size_t range) {
     constexpr std::size_t kBlocksBeside = 8;
     if (below < static_cast<std::ptrdiff_t>(kLast) || !buckets_.can_close() ||
         !has_free(kBlocksBeside)) {
-      return false;
+      return;
     }
   }
   using Place = detail::BucketSplitters::Place;
-  if (!splitters_.divide(range, border, ascends ? Place::kExact : Place::kRounded)) return false;
+  if (!splitters_.divide(range, border, ascends ? Place::kExact : Place::kRounded)) return;
   insert_behind(range);
   if (range < frontier_) ++frontier_;
-  if (!ascends) move_up(range);
-  return true;
+  if (ascends) return;
+  move_up(range);
+  seen_bytes_[range] = 0;
 }
 
 // Puts the records of a range that was divided into its two parts, and gives back block by block
@@ -233,8 +242,10 @@ void KeyRanges::move_up(std::size_t range) {
   ClosedBucket all = buckets_.close(range);
   RunBuckets::seal(all);
   const Border border = splitters_.border(range);
+  // So little at a time that hardly any room is made in vain.
+  const std::size_t at_once = std::max<std::size_t>(block / 8 / record_bytes, 1) * record_bytes;
   for (std::size_t done = 0; done < all.bytes;) {
-    const std::size_t some = std::min(block / record_bytes * record_bytes, all.bytes - done);
+    const std::size_t some = std::min(at_once, all.bytes - done);
     std::byte* const low = buckets_.room_for(range, some);
     std::byte* const high = buckets_.room_for(range + 1, some);
     if (low == nullptr || high == nullptr) {
@@ -277,6 +288,7 @@ bool KeyRanges::make_room() {
     if (buckets_.bytes(emptied) != 0 && !empty_into_one_before(emptied)) return false;
   }
   splitters_.join(best);
+  seen_bytes_[best] = seen_bytes_[best + 1] = std::max(seen_bytes_[best], seen_bytes_[best + 1]);
   remove(emptied);
   if (best + 1 < frontier_) --frontier_;
   return true;
@@ -300,14 +312,18 @@ bool KeyRanges::empty_into_one_before(std::size_t range) {
 void KeyRanges::insert_behind(std::size_t range) {
   const std::size_t used = splitters_.buckets() - 1;
   buckets_.insert(range + 1, used);
-  closed_bytes_.insert(closed_bytes_.begin() + static_cast<std::ptrdiff_t>(range + 1), 0);
-  closed_bytes_.pop_back();
+  for (std::vector<std::size_t>* const bytes : {&closed_bytes_, &seen_bytes_}) {
+    bytes->insert(bytes->begin() + static_cast<std::ptrdiff_t>(range + 1), 0);
+    bytes->pop_back();
+  }
 }
 
 void KeyRanges::remove(std::size_t range) {
   buckets_.remove(range, splitters_.buckets() + 1);
-  closed_bytes_.erase(closed_bytes_.begin() + static_cast<std::ptrdiff_t>(range));
-  closed_bytes_.push_back(0);
+  for (std::vector<std::size_t>* const bytes : {&closed_bytes_, &seen_bytes_}) {
+    bytes->erase(bytes->begin() + static_cast<std::ptrdiff_t>(range));
+    bytes->push_back(0);
+  }
 }
 
 }}  // namespace vortex::v0

@@ -72,7 +72,7 @@ class KeyRanges {
   bool leave_open(const ClosedBucket& bucket);
   void adapt(const ClosedBucket& bucket);
   void divide(const ClosedBucket& bucket, std::size_t parts);
-  bool divide_open(std::size_t range);
+  void divide_open(std::size_t range);
   void move_up(std::size_t range);
   bool empty_into_one_before(std::size_t range);
   using Border = detail::BucketSplitters::Border;
@@ -91,6 +91,7 @@ class KeyRanges {
   RunBuckets buckets_;
   std::size_t frontier_ = 0;               // the ranges from here on belong to the run
   std::vector<std::size_t> closed_bytes_;  // of each range, the last time
+  std::vector<std::size_t> seen_bytes_;    // of each range, when it was to be divided
   std::uint64_t run_bytes_ = 0;            // of its buckets that were closed
   std::size_t fair_bytes_;                 // that a bucket of the run should have
   std::size_t unseen_bytes_ = 0;           // since the last look for large ones

@@ -180,7 +180,11 @@ TEST(ExternalSortPacked, OfRecordsOfAnySize) {
       if (options.unique) expected = firsts_of_equal(order, expected);
       ASSERT_TRUE(same_bytes(read_file(files.output()), expected.bytes)) << to_string(report.plan);
       EXPECT_EQ(report.plan.compression == RunCompression::kAlways, can_pack);
-      EXPECT_GE(report.runs, 1U);
+      std::size_t descents = 0;
+      for (std::size_t i = 1; i < list.count(); ++i) {
+        descents += order.less(list.at(i), list.at(i - 1)) ? 1 : 0;
+      }
+      EXPECT_GT(report.runs, descents > list.count() / 10 ? 1U : 0U);
       EXPECT_LE(report.run_bytes, report.passes * list.bytes.size());
       if (options.unique) continue;
       moved += report.passes * list.bytes.size();
@@ -523,7 +527,8 @@ TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
     };
     const SortReport report = external_sort(sort.options);
     ASSERT_GT(report.runs, 1U);
-    EXPECT_GE(again, threads == 1 ? report.runs : 1U);
+    // The last run may be shorter than what is reported at a time.
+    EXPECT_GE(again, threads == 1 ? report.runs - 1 : 1U);
   }
 }
 
@@ -602,12 +607,12 @@ TEST(ExternalSortFolders, GetSharesByTheirSpeeds) {
     sort.options.resources.prefetch = kind;
     sort.options.resources.memory_bytes = 1 << 20;
     sort.options.resources.block_bytes = 16 << 10;
-    sort.options.resources.folder_speeds = {3e8, 1e8};
+    sort.options.resources.folder_speeds = {2e8, 1e8};
     const SortReport report = external_sort(sort.options);
     ASSERT_EQ(report.folder_bytes.size(), 2U);
     EXPECT_GT(report.passes, 0U);
     EXPECT_NEAR(static_cast<double>(report.folder_bytes[0]),
-                3.0 * static_cast<double>(report.folder_bytes[1]),
+                2.0 * static_cast<double>(report.folder_bytes[1]),
                 0.4 * static_cast<double>(report.folder_bytes[1]));
     EXPECT_TRUE(same_bytes(read_file(sort.files.output()), FixedRecords::sorted(sort.input)));
     unlink(sort.files.output().c_str());

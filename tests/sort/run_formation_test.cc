@@ -716,8 +716,8 @@ TEST(RunFormation, GivesBackBucketByBucket) {
   }
 }
 
-// Keys that grow with the input: the splitters of the first run send the second to one bucket. It
-// is sorted where it is, and its blocks are given back one by one.
+// One key that the first run has not: all records are of one bucket, which cannot be divided. It is
+// sorted where it is, and its blocks are given back one by one.
 TEST(RunFormation, OneBucketGetsAll) {
   auto random = test::test_random();
   for (const unsigned threads : {1U, 2U}) {
@@ -732,6 +732,7 @@ TEST(RunFormation, OneBucketGetsAll) {
     RecordList list = test::make_records(Shape::kRandom, record_bytes, before + count, random);
     for (std::size_t i = 0; i < list.count(); ++i) {
       list.bytes[i * record_bytes] = std::byte{i < before ? std::uint8_t{1} : std::uint8_t{9}};
+      if (i > before) std::memcpy(&list.bytes[i * record_bytes], list.at(before), 8);
     }
     RunFormation runs(order, memory.streams,
                       {.buckets = 16, .scratch_bytes = scratch, .threads = threads});
