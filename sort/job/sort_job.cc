@@ -139,10 +139,10 @@ bool SortJob::begins_early() const noexcept {
   return plan_.run_begin_bytes != 0 && bytes >= plan_.run_begin_bytes && formation_->closed() < 2;
 }
 
-// Who emits beside this thread gets the next bucket before the memory is full.
+// Of a short input, who emits beside this thread gets the next bucket before the memory is full: as
+// soon as there is none to emit but one, so that here runs depend on its pace.
 void SortJob::keep_ahead() {
-  if (!formation_->emits_beside()) return;
-  while (formation_->wants_room() || begins_early()) {
+  while (begins_early()) {
     begin_runs();
     if (!emits_beside_ || !formation_->close_next()) break;
   }

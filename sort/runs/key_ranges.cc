@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "vortex/detail/stream/saturating.h"
@@ -27,6 +28,8 @@ class ChoosingOutput final : public RecordOutput {
   std::span<std::byte> room_;
 };
 
+constexpr std::size_t kNoRange = std::numeric_limits<std::size_t>::max();
+
 }  // namespace
 
 KeyRanges::KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& options,
@@ -35,11 +38,18 @@ KeyRanges::KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& 
       pool_(pool),
       first_ranges_(options.ranges),
       most_run_bytes_(options.most_run_bytes),
+      half_bytes_(pool.block_count() / 2 * pool.block_bytes()),
       splitters_(order, options.ranges, options.most_ranges, kept_records),
-      buckets_(pool, options.most_ranges, options.most_closed, order.record_bytes(), buffers),
-      closed_bytes_(options.most_ranges),
-      seen_bytes_(options.most_ranges),
-      fair_bytes_(2 * (pool.block_count() * pool.block_bytes() / options.ranges)) {}
+      buckets_(pool,
+               {.open = options.most_ranges,
+                .closed = options.most_closed,
+                .blocks = options.most_blocks},
+               order.record_bytes(), buffers),
+      fair_bytes_(
+          std::max(std::min(4 * half_bytes_ / options.ranges, half_bytes_), pool.block_bytes())) {
+  ranges_.reserve(options.most_ranges);
+  ranges_.resize(options.ranges);
+}
 
 void KeyRanges::choose(std::byte* records, std::size_t count, std::span<std::byte> scratch) {
   const std::size_t record_bytes = order_.record_bytes();
@@ -47,6 +57,7 @@ void KeyRanges::choose(std::byte* records, std::size_t count, std::span<std::byt
   splitters_.begin_choosing(count);
   order_.sort(records, count, scratch.first(scratch.size() - record_bytes), choosing);
   splitters_.end_choosing();
+  ranges_.assign(splitters_.buckets(), {});
 }
 
 void KeyRanges::end_run() noexcept {
@@ -61,13 +72,13 @@ bool KeyRanges::run_is_full() const noexcept {
 // While a run goes on, a bucket gains as much again as it has on average now.
 void KeyRanges::begin_run() noexcept {
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < splitters_.buckets(); ++i) bytes += buckets_.bytes(i);
-  fair_bytes_ = std::max<std::size_t>(2 * (bytes / first_ranges_), 1);
+  for (std::size_t i = 0; i < ranges_.size(); ++i) bytes += buckets_.bytes(i);
+  fair_bytes_ = std::max(std::min(2 * (bytes / first_ranges_), half_bytes_), pool_.block_bytes());
 }
 
 KeyRanges::Closed KeyRanges::close_next(bool more) {
-  for (; frontier_ == splitters_.buckets() || run_is_full() || buckets_.bytes(frontier_) == 0;) {
-    if (frontier_ == splitters_.buckets() || run_is_full()) {
+  for (; frontier_ == ranges_.size() || run_is_full() || buckets_.bytes(frontier_) == 0;) {
+    if (frontier_ == ranges_.size() || run_is_full()) {
       const bool ended = run_is_open();
       end_run();
       if (ended) return {.bucket = {}, .ends_run = true};
@@ -77,16 +88,16 @@ KeyRanges::Closed KeyRanges::close_next(bool more) {
     join_with_one_before(0);
   }
   if (!run_is_open()) begin_run();
-  seen_bytes_[frontier_] = 0;
+  ranges_[frontier_].seen_bytes = 0;
   Closed closed{.bucket = buckets_.close(frontier_++), .ends_run = false};
   run_bytes_ += closed.bucket.bytes;
-  const bool stays = more && frontier_ == splitters_.buckets() && leave_open(closed.bucket);
+  const bool stays = more && frontier_ == ranges_.size() && leave_open(closed.bucket);
   if (stays) {
     --frontier_;
   } else {
     adapt(closed.bucket);
   }
-  closed.ends_run = frontier_ == splitters_.buckets();
+  closed.ends_run = frontier_ == ranges_.size();
   if (closed.ends_run) end_run();
   return closed;
 }
@@ -99,7 +110,7 @@ bool KeyRanges::leave_open(const ClosedBucket& bucket) {
   const std::byte* const greatest = order_.greatest_in_bucket(bucket.begin(), count);
   const detail::BucketSplitters::Border border{order_.leading_bits_in_bucket(greatest), greatest};
   if (splitters_.is_least(frontier_ - 1, border)) return true;
-  if (!make_room()) return false;
+  if (!splitters_.has_room() && !make_room(kNoRange)) return false;
   const std::size_t last = frontier_ - 1;
   if (splitters_.divide(last, border, detail::BucketSplitters::Place::kExact)) insert_behind(last);
   return false;
@@ -107,7 +118,7 @@ bool KeyRanges::leave_open(const ClosedBucket& bucket) {
 
 void KeyRanges::adapt(const ClosedBucket& bucket) {
   if (buckets_.bytes(frontier_ - 1) != 0) return;  // it was joined with one before
-  closed_bytes_[frontier_ - 1] = bucket.bytes;
+  ranges_[frontier_ - 1].closed_bytes = bucket.bytes;
   if (bucket.bytes > fair_bytes_ / 2 * 3) {
     divide(bucket, (bucket.bytes + fair_bytes_ / 2) / fair_bytes_);
   } else {
@@ -133,21 +144,22 @@ void KeyRanges::divide(const ClosedBucket& bucket, std::size_t parts) {
   }
   std::sort(sample.begin(), sample.end(),
             [this](const Border& a, const Border& b) { return is_less(a, b); });
-  for (std::size_t i = 1; i < parts && make_room(); ++i) {
+  for (std::size_t i = 1; i < parts; ++i) {
+    if (!splitters_.has_room() && !make_room(frontier_ - 1)) return;
     const std::size_t range = frontier_ - 1;
-    if (buckets_.bytes(range) != 0) return;  // it was joined with one before
     const Border& border = sample[sample.size() * i / parts];
     if (!splitters_.divide(range, border, detail::BucketSplitters::Place::kRounded)) continue;
     insert_behind(range);
     ++frontier_;
-    closed_bytes_[range] = closed_bytes_[range + 1] = bucket.bytes / parts;
+    ranges_[range].closed_bytes = ranges_[range + 1].closed_bytes = bucket.bytes / parts;
   }
 }
 
 // The range before the frontier, whose bucket is empty, and of which `bytes` were closed.
 void KeyRanges::join_with_one_before(std::size_t bytes) {
   if (frontier_ < 2) return;
-  const std::size_t before = std::max(closed_bytes_[frontier_ - 2], buckets_.bytes(frontier_ - 2));
+  const std::size_t before =
+      std::max(ranges_[frontier_ - 2].closed_bytes, buckets_.bytes(frontier_ - 2));
   const std::size_t both = before + bytes;
   const bool are_small = both < fair_bytes_ / 4 * 3;
   const bool is_tiny = std::min(before, bytes) < fair_bytes_ / 4 && both < fair_bytes_ / 2 * 3;
@@ -155,7 +167,7 @@ void KeyRanges::join_with_one_before(std::size_t bytes) {
   splitters_.join(frontier_ - 2);
   remove(frontier_ - 1);
   --frontier_;
-  closed_bytes_[frontier_ - 1] = both;
+  ranges_[frontier_ - 1].closed_bytes = both;
 }
 
 bool KeyRanges::is_less(const Border& left, const Border& right) const noexcept {
@@ -163,75 +175,89 @@ bool KeyRanges::is_less(const Border& left, const Border& right) const noexcept 
   return order_.less(left.record, right.record);
 }
 
-bool KeyRanges::has_free(std::size_t blocks) const noexcept {
-  return pool_.block_count() - pool_.blocks_in_use() >= blocks;
+std::size_t KeyRanges::bytes_to_look() const noexcept {
+  return fair_bytes_ / 4 - std::min(unseen_bytes_, fair_bytes_ / 4);
 }
 
-void KeyRanges::note(std::size_t bytes) {
-  unseen_bytes_ += bytes;
-  if (unseen_bytes_ < fair_bytes_ / 4) return;
-  unseen_bytes_ = 0;
-  const std::size_t half = pool_.block_count() / 2 * pool_.block_bytes();
-  const std::size_t large = std::min(2 * fair_bytes_, half);
-  const auto is_large = [&](std::size_t range) {
-    return buckets_.bytes(range) > std::max(large, seen_bytes_[range] + fair_bytes_ / 2);
-  };
-  for (std::size_t range = 0; range < splitters_.buckets();) {
+bool KeyRanges::look() {
+  if (bytes_to_look() != 0) return true;
+  for (std::size_t range = 0; range < ranges_.size();) {
     if (!is_large(range)) {
       ++range;
-    } else if (!splitters_.has_room()) {
-      if (!make_room()) return;
-      range = 0;  // which may have been moved
+    } else if (splitters_.has_room()) {
+      if (!divide_open(range)) return false;
     } else {
-      seen_bytes_[range] = buckets_.bytes(range);
-      divide_open(range);
+      const Room made = make_room_by_moving();
+      if (made == Room::kLater) return false;
+      if (made == Room::kNone) break;
+      range = 0;  // which may have been moved
     }
   }
+  unseen_bytes_ = 0;
+  return true;
 }
 
-// Where records were moved, what is left may still be too large.
-void KeyRanges::divide_open(std::size_t range) {
-  constexpr std::size_t kSampled = 64, kLast = kSampled / 4;
-  const std::size_t record_bytes = order_.record_bytes();
-  const auto [written, buffered] = buckets_.parts(range);
-  const std::size_t count = written.size() / record_bytes;
-  if (count < kSampled) return;
-  std::array<Border, kSampled> sample;
-  for (std::size_t i = 0; i < kSampled; ++i) {
+bool KeyRanges::is_large(std::size_t range) const noexcept {
+  const std::size_t seen = ranges_[range].seen_bytes + fair_bytes_ / 2;
+  return buckets_.bytes(range) > std::max(std::min(2 * fair_bytes_, half_bytes_), seen);
+}
+
+KeyRanges::Border KeyRanges::greatest_in(std::size_t range) const noexcept {
+  Border greatest;
+  for (const std::span<const std::byte> part : buckets_.parts(range)) {
+    if (part.empty()) continue;
     const std::byte* const record =
-        written.data() + (i + 1) * (count / kSampled) * record_bytes - record_bytes;
+        order_.greatest_in_bucket(part.data(), part.size() / order_.record_bytes());
+    const Border here{order_.leading_bits_in_bucket(record), record};
+    if (greatest.record == nullptr || !is_less(here, greatest)) greatest = here;
+  }
+  return greatest;
+}
+
+// Where records were moved, what is left may still be too large. False: not yet.
+bool KeyRanges::divide_open(std::size_t range) {
+  constexpr std::size_t kSampled = 64, kLeastSampled = 8, kBlocksBeside = 6;
+  const std::size_t record_bytes = order_.record_bytes();
+  const std::size_t bytes = buckets_.bytes(range);
+  const std::span<const std::byte> written = buckets_.parts(range)[0];
+  const std::size_t count = written.size() / record_bytes;
+  std::array<Border, kSampled> all;
+  const std::span sample = std::span(all).first(std::min(count, kSampled));
+  for (std::size_t i = 0; i < sample.size(); ++i) {
+    const std::byte* const record =
+        written.data() + ((i + 1) * (count / sample.size()) - 1) * record_bytes;
     sample[i] = {order_.leading_bits_in_bucket(record), record};
   }
   const auto less = [this](const Border& a, const Border& b) { return is_less(a, b); };
-  Border border;
-  const bool ascends = std::is_sorted(sample.begin(), sample.end(), less);
-  if (ascends) {
-    for (const std::span<const std::byte> part : {written, buffered}) {
-      if (part.empty()) continue;
-      const std::byte* const greatest =
-          order_.greatest_in_bucket(part.data(), part.size() / record_bytes);
-      const Border here{order_.leading_bits_in_bucket(greatest), greatest};
-      if (border.record == nullptr || !less(here, border)) border = here;
-    }
-  } else {
-    std::nth_element(sample.end() - kLast, sample.end() - kLast / 2, sample.end(), less);
-    border = sample[kSampled - kLast / 2];
-    const auto below = std::count_if(sample.begin(), sample.end(),
-                                     [&](const Border& one) { return less(one, border); });
+  bool moves = false;
+  if (sample.size() >= kLeastSampled && !std::ranges::is_sorted(sample, less)) {
+    const std::span last = sample.last(sample.size() / 4);
+    const auto middle = last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2);
+    std::nth_element(last.begin(), middle, last.end(), less);
+    const Border border = *middle;
+    const auto below = static_cast<std::size_t>(
+        std::ranges::count_if(sample, [&](const Border& one) { return less(one, border); }));
     // Where records descend, the range would be divided again and again.
-    constexpr std::size_t kBlocksBeside = 8;
-    if (below < static_cast<std::ptrdiff_t>(kLast) || !buckets_.can_close() ||
-        !has_free(kBlocksBeside)) {
-      return;
+    if (below < last.size()) {
+      ranges_[range].seen_bytes = bytes;
+      return true;
     }
+    const Room to_move = room(kBlocksBeside);
+    if (to_move == Room::kLater) return false;
+    moves = to_move == Room::kThere;
+    sample[0] = border;
   }
+  ranges_[range].seen_bytes = bytes;
   using Place = detail::BucketSplitters::Place;
-  if (!splitters_.divide(range, border, ascends ? Place::kExact : Place::kRounded)) return;
+  const Border border = moves ? sample[0] : greatest_in(range);
+  if (!splitters_.divide(range, border, moves ? Place::kRounded : Place::kExact)) return true;
   insert_behind(range);
   if (range < frontier_) ++frontier_;
-  if (ascends) return;
+  if (!moves) return true;
   move_up(range);
-  seen_bytes_[range] = 0;
+  const bool is_divided = buckets_.bytes(range) != 0 && buckets_.bytes(range + 1) != 0;
+  ranges_[range].seen_bytes = ranges_[range + 1].seen_bytes = is_divided ? 0 : bytes;
+  return true;
 }
 
 // Puts the records of a range that was divided into its two parts, and gives back block by block
@@ -268,62 +294,81 @@ void KeyRanges::move_up(std::size_t range) {
   buckets_.take_back(std::move(all));
 }
 
-// Where there are as many ranges as may be, the two neighbours of one run that have the least
-// become one.
-bool KeyRanges::make_room() {
-  if (splitters_.has_room()) return true;
-  std::size_t best = splitters_.buckets(), least = fair_bytes_ / 2;
-  for (std::size_t range = 0; range + 1 < splitters_.buckets(); ++range) {
-    if (range + 1 == frontier_) continue;
+// The first of the two neighbours of one run that have the least together, less than this; where
+// one has nothing, nothing would move.
+std::size_t KeyRanges::least_pair(std::size_t least, std::size_t kept) const noexcept {
+  std::size_t best = kNoRange;
+  for (std::size_t range = 0; range + 1 < ranges_.size(); ++range) {
+    if (range + 1 == frontier_ || range == kept || range + 1 == kept) continue;
     const std::size_t low = buckets_.bytes(range), high = buckets_.bytes(range + 1);
     const std::size_t moved = low == 0 || high == 0 ? 0 : low + high;
     if (moved >= least) continue;
     least = moved;
     best = range;
   }
-  if (best == splitters_.buckets()) return false;
-  std::size_t emptied = best;
-  if (buckets_.bytes(best) != 0) {
-    emptied = best + 1;
-    if (buckets_.bytes(emptied) != 0 && !empty_into_one_before(emptied)) return false;
-  }
-  splitters_.join(best);
-  seen_bytes_[best] = seen_bytes_[best + 1] = std::max(seen_bytes_[best], seen_bytes_[best + 1]);
-  remove(emptied);
-  if (best + 1 < frontier_) --frontier_;
+  return best;
+}
+
+// Where there are as many ranges as may be, two become one. None is `kept`, and no record moves.
+bool KeyRanges::make_room(std::size_t kept) {
+  const std::size_t pair = least_pair(1, kept);
+  if (pair == kNoRange) return false;
+  join(pair);
   return true;
+}
+
+KeyRanges::Room KeyRanges::make_room_by_moving() {
+  const std::size_t pair = least_pair(fair_bytes_ / 2, kNoRange);
+  if (pair == kNoRange) return Room::kNone;
+  const std::size_t bytes = buckets_.bytes(pair + 1);
+  if (buckets_.bytes(pair) != 0 && bytes != 0) {
+    const Room to_move = room(detail::units_for(bytes, pool_.block_bytes()) + 1);
+    if (to_move != Room::kThere) return to_move;
+    append_to_one_before(pair + 1);
+  }
+  join(pair);
+  return Room::kThere;
+}
+
+// A range and the one behind it, one of which is empty.
+void KeyRanges::join(std::size_t range) {
+  splitters_.join(range);
+  ranges_[range].seen_bytes = ranges_[range + 1].seen_bytes =
+      std::max(ranges_[range].seen_bytes, ranges_[range + 1].seen_bytes);
+  remove(buckets_.bytes(range) == 0 ? range : range + 1);
+  if (range + 1 < frontier_) --frontier_;
+}
+
+// Whether so many blocks are free, and a bucket can be closed for as long as it takes; or will be
+// when those that were closed are given back. What open buckets have decides between never and
+// later.
+KeyRanges::Room KeyRanges::room(std::size_t blocks) const noexcept {
+  if (buckets_.blocks_left() < blocks) return Room::kNone;
+  const bool any_closed = buckets_.any_closed();
+  const std::size_t free = pool_.block_count() - pool_.blocks_in_use();
+  if (free >= blocks && buckets_.can_close()) return Room::kThere;
+  return any_closed ? Room::kLater : Room::kNone;
 }
 
 // Records of the range come behind those of the one before.
-bool KeyRanges::empty_into_one_before(std::size_t range) {
-  const std::size_t bytes = buckets_.bytes(range);
-  if (!buckets_.can_close() || !has_free(detail::units_for(bytes, pool_.block_bytes()) + 1)) {
-    return false;
-  }
+void KeyRanges::append_to_one_before(std::size_t range) {
   ClosedBucket bucket = buckets_.close(range);
-  std::byte* const to = buckets_.room_for(range - 1, bytes);
+  std::byte* const to = buckets_.room_for(range - 1, bucket.bytes);
   if (to == nullptr) throw Error(EAGAIN, "run formation: its pool is used by others, too");
-  guarded([&] { std::memcpy(to, bucket.begin(), bytes); }).throw_if_failed();
-  buckets_.added(range - 1, bytes);
+  guarded([&] { std::memcpy(to, bucket.begin(), bucket.bytes); }).throw_if_failed();
+  buckets_.added(range - 1, bucket.bytes);
   buckets_.take_back(std::move(bucket));
-  return true;
 }
 
 void KeyRanges::insert_behind(std::size_t range) {
-  const std::size_t used = splitters_.buckets() - 1;
-  buckets_.insert(range + 1, used);
-  for (std::vector<std::size_t>* const bytes : {&closed_bytes_, &seen_bytes_}) {
-    bytes->insert(bytes->begin() + static_cast<std::ptrdiff_t>(range + 1), 0);
-    bytes->pop_back();
-  }
+  buckets_.insert(range + 1, ranges_.size());
+  ranges_.insert(ranges_.begin() + static_cast<std::ptrdiff_t>(range + 1), Range{});
 }
 
 void KeyRanges::remove(std::size_t range) {
-  buckets_.remove(range, splitters_.buckets() + 1);
-  for (std::vector<std::size_t>* const bytes : {&closed_bytes_, &seen_bytes_}) {
-    bytes->erase(bytes->begin() + static_cast<std::ptrdiff_t>(range));
-    bytes->push_back(0);
-  }
+  buckets_.clear(range);
+  buckets_.remove(range, ranges_.size());
+  ranges_.erase(ranges_.begin() + static_cast<std::ptrdiff_t>(range));
 }
 
 }}  // namespace vortex::v0

@@ -27,14 +27,18 @@ namespace vortex { inline namespace v0 {
 // order at its greatest one, so that none moves, and else among those that came last, which moves
 // the others. So records that are displaced by less than the memory make one run, too.
 //
-// Equal records come out in the order in which they were put in: those of a range that was closed
-// belong to a later run, or to a range that comes later in the same.
+// A record in an open bucket is not less than the border below its range, and less than the one
+// above; or equal to that, and put in before the range was divided there, when the one above it
+// belonged to the same run. Those that come into a range that was closed belong to a later run, or
+// to a range that comes later in the same. So equal records come out in the order in which they
+// were put in.
 class KeyRanges {
  public:
   struct Options {
     unsigned ranges = 1;  // at the beginning
     unsigned most_ranges = 1;
     unsigned most_closed = 1;          // buckets, that are not taken back
+    std::size_t most_blocks = 0;       // of the pool, that open buckets may have
     std::uint64_t most_run_bytes = 0;  // which a bucket may have at least
   };
   // `kept_records` as for BucketSplitters, `buffers` as for RunBuckets, whose errors it throws.
@@ -50,14 +54,22 @@ class KeyRanges {
   // as RecordOrder::sort().
   void choose(std::byte* records, std::size_t count, std::span<std::byte> scratch);
 
+  // The ranges from here on belong to the run that is formed, those before to the next one.
+  std::size_t first_of_run() const noexcept { return frontier_; }
+
+  // How much may be put into the buckets before the next look, which is told of it.
+  std::size_t bytes_to_look() const noexcept;
+  void added(std::size_t bytes) noexcept { unseen_bytes_ += bytes; }
+  // Divides ranges that have become large, if so much was added. False: it has to be called again,
+  // before anything is put in, when more of the closed buckets has been given back: what ranges
+  // there are does not depend on when that is. Throws Error when the kernel refuses to move a
+  // block.
+  bool look();
+
   struct Closed {
     ClosedBucket bucket;    // null: only the run ends
     bool ends_run = false;  // behind the bucket
   };
-  // So much was put into the buckets since the last call: divides ranges that have become large.
-  // Throws Error when the kernel refuses to move a block.
-  void note(std::size_t bytes);
-
   // There are records, and buckets can be closed. Where `more` may come, the end of the run is left
   // open to them. Throws Error when the kernel refuses to move a block.
   Closed close_next(bool more);
@@ -67,19 +79,31 @@ class KeyRanges {
   void end_run() noexcept;
 
  private:
+  using Border = detail::BucketSplitters::Border;
+  struct Range {
+    std::size_t closed_bytes = 0;  // the last time
+    std::size_t seen_bytes = 0;    // when it was to be divided
+  };
+  // For what moves records.
+  enum class Room : std::uint8_t { kThere, kNone, kLater };
+
   bool run_is_full() const noexcept;
   void begin_run() noexcept;
   bool leave_open(const ClosedBucket& bucket);
   void adapt(const ClosedBucket& bucket);
   void divide(const ClosedBucket& bucket, std::size_t parts);
-  void divide_open(std::size_t range);
+  bool is_large(std::size_t range) const noexcept;
+  bool divide_open(std::size_t range);
+  Border greatest_in(std::size_t range) const noexcept;
   void move_up(std::size_t range);
-  bool empty_into_one_before(std::size_t range);
-  using Border = detail::BucketSplitters::Border;
   bool is_less(const Border& left, const Border& right) const noexcept;
   void join_with_one_before(std::size_t bytes);
-  bool make_room();
-  bool has_free(std::size_t blocks) const noexcept;
+  std::size_t least_pair(std::size_t least, std::size_t kept) const noexcept;
+  bool make_room(std::size_t kept);
+  Room make_room_by_moving();
+  void join(std::size_t range);
+  Room room(std::size_t blocks) const noexcept;
+  void append_to_one_before(std::size_t range);
   void insert_behind(std::size_t range);
   void remove(std::size_t range);
 
@@ -87,14 +111,14 @@ class KeyRanges {
   StreamPool& pool_;
   const unsigned first_ranges_;
   const std::uint64_t most_run_bytes_;
+  const std::size_t half_bytes_;  // of the pool
   detail::BucketSplitters splitters_;
   RunBuckets buckets_;
-  std::size_t frontier_ = 0;               // the ranges from here on belong to the run
-  std::vector<std::size_t> closed_bytes_;  // of each range, the last time
-  std::vector<std::size_t> seen_bytes_;    // of each range, when it was to be divided
-  std::uint64_t run_bytes_ = 0;            // of its buckets that were closed
-  std::size_t fair_bytes_;                 // that a bucket of the run should have
-  std::size_t unseen_bytes_ = 0;           // since the last look for large ones
+  std::vector<Range> ranges_;     // as many as there are open buckets
+  std::size_t frontier_ = 0;      // the ranges from here on belong to the run
+  std::uint64_t run_bytes_ = 0;   // of its buckets that were closed
+  std::size_t fair_bytes_;        // that a bucket of the run should have
+  std::size_t unseen_bytes_ = 0;  // since the last look for large ones
 };
 
 }}  // namespace vortex::v0

@@ -102,6 +102,12 @@ bool Partitioners::make_room(RunBuckets& buckets) {
     for (const auto& stripe : stripes_) bytes += bytes_of(*stripe, bucket);
     return bytes;
   };
+  // Whether all of it fits does not depend on what is free.
+  std::size_t blocks = 0;
+  for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
+    blocks += buckets.blocks_for(bucket, bytes_for(bucket));
+  }
+  if (blocks > buckets.blocks_left()) return false;
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     std::byte* place = buckets.room_for(bucket, bytes_for(bucket));
     if (place == nullptr) return false;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -22,16 +23,18 @@ void require(int error) {
 
 }  // namespace
 
-RunBuckets::RunBuckets(StreamPool& pool, unsigned count, unsigned most_closed,
-                       std::size_t record_bytes, BucketBuffer* buffers)
-    : OpenBuckets(count),
+RunBuckets::RunBuckets(StreamPool& pool, const Most& most, std::size_t record_bytes,
+                       BucketBuffer* buffers)
+    : OpenBuckets(most.open),
       pool_(pool),
+      most_(most),
       record_bytes_(record_bytes),
       buffers_(buffers),
-      written_(count) {
+      written_(most.open) {
   const std::uint64_t reserve_bytes = (pool_.block_count() + 1) * pool_.block_bytes();
-  spare_.reserve(count + most_closed);
-  for (unsigned bucket = 0; bucket < count + most_closed; ++bucket) {
+  const unsigned count = most.open + most.closed;
+  spare_.reserve(count);
+  for (unsigned bucket = 0; bucket < count; ++bucket) {
     try {
       // Copies come back a block where they straddle two.
       spare_.push_back(
@@ -41,12 +44,12 @@ RunBuckets::RunBuckets(StreamPool& pool, unsigned count, unsigned most_closed,
                                                                     .guarded_by_seal = true}));
     } catch (const Error& error) {
       throw Error(error.code().value(),
-                  "each of " + std::to_string(count + most_closed) +
+                  "each of " + std::to_string(count) +
                       " buckets reserves as much address space as there is memory, " +
                       format_bytes(reserve_bytes) + "; less memory or fewer buckets take less");
     }
   }
-  for (unsigned bucket = 0; bucket < count; ++bucket) {
+  for (unsigned bucket = 0; bucket < most.open; ++bucket) {
     streams_.push_back(std::move(spare_.back()));
     spare_.pop_back();
     end(bucket) = {front(bucket), front(bucket)};
@@ -56,11 +59,13 @@ RunBuckets::RunBuckets(StreamPool& pool, unsigned count, unsigned most_closed,
 bool RunBuckets::set_aside(std::size_t bucket, std::size_t bytes) {
   Written& written = written_[bucket];
   while (written.room < bytes) {
+    if (blocks_ >= most_.blocks) return false;
     const int error =
         streams_[bucket]->set_aside(written.bytes + written.room, pool_.block_bytes());
     if (error == EAGAIN) return false;
     require(error);
     written.room += pool_.block_bytes();
+    ++blocks_;
   }
   return true;
 }
@@ -92,6 +97,12 @@ std::byte* RunBuckets::room_for(std::size_t bucket, std::size_t bytes) {
   return begin(bucket) + written_[bucket].bytes;
 }
 
+std::size_t RunBuckets::blocks_for(std::size_t bucket, std::size_t bytes) const noexcept {
+  const auto buffered = static_cast<std::size_t>(end(bucket).cursor - front(bucket));
+  const std::size_t room = written_[bucket].room - buffered;
+  return detail::units_for(bytes - std::min(bytes, room), pool_.block_bytes());
+}
+
 void RunBuckets::added(std::size_t bucket, std::size_t bytes) noexcept {
   written_[bucket].bytes += bytes;
   written_[bucket].room -= bytes;
@@ -104,10 +115,17 @@ std::array<std::span<const std::byte>, 2> RunBuckets::parts(std::size_t bucket) 
           std::span<const std::byte>(from, end(bucket).cursor)};
 }
 
+// What a bucket had, which has nothing now.
+RunBuckets::Written RunBuckets::forget(std::size_t bucket) noexcept {
+  const Written had = std::exchange(written_[bucket], {});
+  blocks_ -= (had.bytes + had.room) / pool_.block_bytes();
+  return had;
+}
+
 void RunBuckets::clear(std::size_t bucket) {
   if (written_[bucket].room == 0) return;
   require(streams_[bucket]->clear());
-  written_[bucket] = {};
+  forget(bucket);
   end(bucket) = {front(bucket), front(bucket)};
 }
 
@@ -132,15 +150,15 @@ void RunBuckets::remove(std::size_t bucket, std::size_t used) noexcept {
   for (std::size_t to = bucket; to + 1 < used; ++to) move(to + 1, to);
 }
 
-bool RunBuckets::can_close() const noexcept {
+std::size_t RunBuckets::spares() const noexcept {
   const std::lock_guard lock(mutex_);
-  return !spare_.empty();
+  return spare_.size();
 }
 
 ClosedBucket RunBuckets::close(std::size_t bucket) {
   guarded([&] { flush(bucket); }).throw_if_failed();
   detail::finish_streaming();
-  ClosedBucket closed{std::move(streams_[bucket]), std::exchange(written_[bucket], {}).bytes};
+  ClosedBucket closed{std::move(streams_[bucket]), forget(bucket).bytes};
   {
     const std::lock_guard lock(mutex_);
     streams_[bucket] = std::move(spare_.back());

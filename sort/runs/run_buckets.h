@@ -49,18 +49,22 @@ struct ClosedBucket {
 // they are in. One thread at a time, but for buckets that were closed.
 class RunBuckets final : public OpenBuckets {
  public:
-  // `count` may be open, and `most_closed` closed besides. `buffers` are one for each open bucket,
-  // or null: records go to their buckets at once. Throws Error when the system refuses the address
-  // space: each bucket may have to hold everything.
-  RunBuckets(StreamPool& pool, unsigned count, unsigned most_closed, std::size_t record_bytes,
-             BucketBuffer* buffers);
+  struct Most {
+    unsigned open = 1;
+    unsigned closed = 1;     // besides
+    std::size_t blocks = 0;  // of open ones
+  };
+  // `buffers` are one for each open bucket, or null: records go to their buckets at once. Throws
+  // Error when the system refuses the address space: each bucket may have to hold everything.
+  RunBuckets(StreamPool& pool, const Most& most, std::size_t record_bytes, BucketBuffer* buffers);
 
-  // Sets blocks aside until a record fits, and until all that will be buffered does. Throws Error
-  // when the kernel refuses what it takes; so do the others that are not noexcept.
+  // Sets blocks aside until a record fits, and until all that will be buffered does; false: the
+  // open buckets have as many as they may, or none is free. Throws Error when the kernel refuses
+  // what it takes; so do the others that are not noexcept.
   bool extend(std::size_t bucket) override;
 
   // Instead of scattering: makes room for `bytes` behind a bucket, in which nothing is
-  // buffered then, and returns where they go; null: no memory is left. Then, when they are there,
+  // buffered then, and returns where they go; null: as extend() false. Then, when they are there,
   // added().
   std::byte* room_for(std::size_t bucket, std::size_t bytes);
   void added(std::size_t bucket, std::size_t bytes) noexcept;
@@ -78,8 +82,13 @@ class RunBuckets final : public OpenBuckets {
   // An empty bucket of the first `used` goes behind them.
   void remove(std::size_t bucket, std::size_t used) noexcept;
 
-  // Whether fewer are closed than may be.
-  bool can_close() const noexcept;
+  // That a bucket takes for so much behind it.
+  std::size_t blocks_for(std::size_t bucket, std::size_t bytes) const noexcept;
+  // That open buckets may still take.
+  std::size_t blocks_left() const noexcept { return most_.blocks - blocks_; }
+  // Whether fewer are closed than may be, and whether any was not yet taken back.
+  bool can_close() const noexcept { return spares() != 0; }
+  bool any_closed() const noexcept { return spares() < most_.closed; }
   // Takes the bucket away, with everything in it for any thread to see; an empty one is in its
   // place.
   ClosedBucket close(std::size_t bucket);
@@ -102,15 +111,20 @@ class RunBuckets final : public OpenBuckets {
     return buffers_ != nullptr ? buffers_[bucket].bytes : begin(bucket) + written_[bucket].bytes;
   }
   std::byte* begin(std::size_t bucket) const noexcept { return streams_[bucket]->bytes(); }
+  std::size_t spares() const noexcept;
   void move(std::size_t from, std::size_t to) noexcept;
   void flush(std::size_t bucket) noexcept;
   bool set_aside(std::size_t bucket, std::size_t bytes);
 
+  Written forget(std::size_t bucket) noexcept;
+
   StreamPool& pool_;
+  const Most most_;
   const std::size_t record_bytes_;
   BucketBuffer* const buffers_;
   std::vector<std::unique_ptr<BucketStream>> streams_;
   std::vector<Written> written_;
+  std::size_t blocks_ = 0;    // of the open ones
   mutable FutexMutex mutex_;  // guards
   std::vector<std::unique_ptr<BucketStream>> spare_;
 };

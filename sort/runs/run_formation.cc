@@ -19,6 +19,8 @@ namespace vortex { inline namespace v0 {
 namespace {
 
 constexpr std::size_t kPairAlignment = alignof(std::max_align_t);
+// Blocks of a pool in which a range may be divided: another bucket takes one.
+constexpr std::size_t kLeastToDivide = 4;
 
 // The pages that lie within a part of the heap.
 void give_pages_back(std::byte* from, std::size_t bytes) noexcept {
@@ -88,9 +90,9 @@ void RunFormation::make_ranges(const RunFormationOptions& options) {
   RunFormationOptions fitting = options;
   fitting.buckets = buckets_in(options);
   first_buckets_ = fitting.buckets;
-  most_open_ = fitting.most_open();
+  const std::size_t blocks = pool_.block_count();
+  most_open_ = blocks < kLeastToDivide ? fitting.buckets : fitting.most_open();
   records_to_emit_ = 2 * most_records();
-  blocks_on_their_way_ = fitting.blocks_on_their_way(pool_.block_count());
   const std::size_t kept = detail::BucketSplitters::kept_bytes(order_, most_open_);
   if (BucketBuffer::suits(record_bytes_)) {
     buffers_ = std::make_unique_for_overwrite<BucketBuffer[]>(most_open_);
@@ -105,6 +107,7 @@ void RunFormation::make_ranges(const RunFormationOptions& options) {
                   KeyRanges::Options{.ranges = fitting.buckets,
                                      .most_ranges = most_open_,
                                      .most_closed = fitting.most_closed(),
+                                     .most_blocks = blocks - fitting.blocks_on_their_way(blocks),
                                      .most_run_bytes = options.most_run_bytes},
                   scratch_.last(kept_bytes_), buffers_.get());
 }
@@ -126,6 +129,7 @@ std::size_t RunFormation::sample_capacity() const noexcept {
 
 std::size_t RunFormation::push(const std::byte* records, std::size_t count, Readers readers) {
   std::size_t taken = 0;
+  is_full_ = false;
   if (sampling_) {
     taken = std::min(count, sample_capacity_ - records_);
     // One at a time: memcpy(3) of several blocks goes back to those that the stream has left.
@@ -137,10 +141,17 @@ std::size_t RunFormation::push(const std::byte* records, std::size_t count, Read
     if (records_ < sample_capacity_) return taken;
     distribute_sample();
   }
-  const std::size_t put = put_to_buckets(records + taken * record_bytes_, count - taken, readers);
-  records_ += put;
-  ranges_->note(put * record_bytes_);
-  return taken + put;
+  while (ranges_->look() && taken < count) {
+    const std::size_t most = detail::units_for(ranges_->bytes_to_look(), record_bytes_);
+    const std::size_t some = std::min(count - taken, most);
+    const std::size_t put = put_to_buckets(records + taken * record_bytes_, some, readers);
+    ranges_->added(put * record_bytes_);
+    records_ += put;
+    taken += put;
+    is_full_ = put < some && ranges_->buckets().blocks_left() == 0;
+    if (put < some) break;
+  }
+  return taken;
 }
 
 // Returns how many there was memory for.
@@ -199,23 +210,16 @@ void RunFormation::distribute_sample() {
   }
 }
 
-bool RunFormation::wants_room() const noexcept {
-  const std::size_t free = pool_.block_count() - pool_.blocks_in_use();
-  return records_ != 0 && ranges_->buckets().can_close() &&
-         free + closed_blocks_.load(std::memory_order_acquire) < blocks_on_their_way_;
-}
-
 bool RunFormation::close_one(bool more) {
   settle();
   if (!ranges_->buckets().can_close()) return false;
+  is_full_ = false;
   for (bool is_closed = false; !is_closed;) {
     Closed next{.closed = ranges_->close_next(more)};
     const ClosedBucket& bucket = next.closed.bucket;
     is_closed = bucket.stream != nullptr;
     if (is_closed) {
       records_ -= bucket.bytes / record_bytes_;
-      next.blocks = detail::units_for(bucket.bytes, pool_.block_bytes());
-      closed_blocks_ += next.blocks;
       ++closed_;
     }
     {
@@ -315,17 +319,9 @@ bool RunFormation::sort_where_it_is(const ClosedBucket& bucket) noexcept {
   return order_.sort_large_bucket(bucket.begin(), count, threads_for_large_);
 }
 
-void RunFormation::keep_blocks(Closed& closed, std::size_t most) noexcept {
-  const std::size_t kept = std::min(closed.blocks, most);
-  closed_blocks_ -= closed.blocks - kept;
-  closed.blocks = kept;
-  room_.notify();
-}
-
 // Reading gives the memory back block by block, as the next records take it (section 5.3 of the
 // Vortex paper).
-void RunFormation::emit_in_order(Closed& closed, RecordOutput& out) {
-  const ClosedBucket& bucket = closed.closed.bucket;
+void RunFormation::emit_in_order(const ClosedBucket& bucket, RecordOutput& out) {
   RunBuckets::seal(bucket);
   const std::byte* const records = bucket.begin();
   const std::size_t block = pool_.block_bytes();
@@ -338,18 +334,18 @@ void RunFormation::emit_in_order(Closed& closed, RecordOutput& out) {
     }
     append_records(out, records + done, some / record_bytes_, record_bytes_);
     done += some;
-    keep_blocks(closed, detail::units_for(bucket.bytes - done, block) + 2);
+    room_.notify();
   }
 }
 
-void RunFormation::append(Closed& closed, RecordOutput& out) {
+void RunFormation::append(const Closed& closed, RecordOutput& out) {
   const ClosedBucket& bucket = closed.closed.bucket;
   const std::size_t count = bucket.bytes / record_bytes_;
   if (closed.is_handed_over) {
-    return sorters_->in_order() ? emit_in_order(closed, out) : sorters_->pass_on(out);
+    return sorters_->in_order() ? emit_in_order(bucket, out) : sorters_->pass_on(out);
   }
   set_memory_aside(count);
-  if (sort_where_it_is(bucket)) return emit_in_order(closed, out);
+  if (sort_where_it_is(bucket)) return emit_in_order(bucket, out);
   const WorkSpan span(SpanKind::kSort);
   order_.sort_bucket(bucket.begin(), count, sort_scratch(), out);
 }
@@ -365,7 +361,7 @@ bool RunFormation::emit_next(RecordOutput& out, const SortedOutput* wanted) {
     if (next.is_handed_over) sorters_->done_with_it();
     ranges_->buckets().take_back(std::move(next.closed.bucket));
     --closed_;
-    keep_blocks(next, 0);
+    room_.notify();
   }
   const bool ends_run = next.closed.ends_run;
   emitting_.pop_front();

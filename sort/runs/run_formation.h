@@ -1,6 +1,7 @@
 // Run formation: records in, sorted runs of twice the memory out, or more.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -47,10 +48,11 @@ struct RunFormationOptions {
   // A longer run is ended; the pool at least.
   std::uint64_t most_run_bytes = std::numeric_limits<std::uint64_t>::max();
 
-  // How many buckets may be open in the end, and how many closed.
-  unsigned most_open() const noexcept { return buckets + buckets / 8; }
+  // How many buckets may be open in the end, and how many closed. Three suffice for records that
+  // nearly come in order: one for the next run, one that is closed, and one for what is greater.
+  unsigned most_open() const noexcept { return buckets + std::max(buckets / 8, 2U); }
   unsigned most_closed() const noexcept { return threads + 2; }
-  // Blocks of a pool that are free, or in buckets that were closed, while another thread emits.
+  // Blocks of a pool that open buckets do not take while another thread emits what was closed.
   std::size_t blocks_on_their_way(std::size_t pool_blocks) const noexcept;
 };
 
@@ -59,7 +61,8 @@ struct RunFormationOptions {
 // sorted and appended to the run, and its memory goes back to the pool, where the others take it:
 // block by block where it is read in order, and else when the last record has left.
 //
-// Another thread may emit buckets while records are pushed.
+// Another thread may emit buckets while records are pushed. What runs there are does not depend on
+// its pace: the next bucket is closed when the open ones have so many blocks, whatever is free.
 //
 // The buckets are split by a sample of the first records, later by samples of buckets that were too
 // large. One that gets more than the scratch can sort is sorted where it is, with memory that takes
@@ -86,15 +89,16 @@ class RunFormation {
   // Records pushed that are in no closed bucket.
   std::uint64_t records() const noexcept { return records_; }
 
-  // Takes records, one behind the other at any address, until the pool has no room for more.
+  // Takes records, one behind the other at any address, until there is no room for more.
   // Returns how many of `count` it took: all, or those that there was memory for. May read
   // `records` and stores to buckets, and so faults: in this thread, for its guarded scope. Throws
   // Error when the kernel refuses what they take, or a fault of another thread fails.
   std::size_t push(const std::byte* records, std::size_t count, Readers readers = Readers::kOne);
 
-  // Whether so little memory is free, or will be when what was closed has been emitted, that the
-  // thread that emits should get another bucket.
-  bool wants_room() const noexcept;
+  // Whether the last push() has taken less than it was offered because open buckets have as much
+  // as they may, so that the next one is to be closed if that can be. If not, what was closed has
+  // to be emitted.
+  bool wants_room() const noexcept { return is_full_ && ranges_->buckets().can_close(); }
   // Buckets that were closed and not yet emitted.
   std::size_t closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
   // Closes the next bucket; there are records. False: as many are closed as may be. Throws Error as
@@ -127,7 +131,6 @@ class RunFormation {
  private:
   struct Closed {
     KeyRanges::Closed closed;
-    std::size_t blocks = 0;       // that it holds
     bool is_handed_over = false;  // to the sorters
   };
 
@@ -146,9 +149,8 @@ class RunFormation {
   void hand_over(const SortedOutput* wanted);
   void set_memory_aside(std::size_t most_records);
   bool sort_where_it_is(const ClosedBucket& bucket) noexcept;
-  void emit_in_order(Closed& closed, RecordOutput& out);
-  void append(Closed& closed, RecordOutput& out);
-  void keep_blocks(Closed& closed, std::size_t most) noexcept;
+  void emit_in_order(const ClosedBucket& bucket, RecordOutput& out);
+  void append(const Closed& closed, RecordOutput& out);
 
   const RecordOrder& order_;
   StreamPool& pool_;
@@ -165,11 +167,11 @@ class RunFormation {
   std::optional<Partitioners> partitioners_;
   const unsigned threads_;
   const bool emits_beside_;
-  std::size_t blocks_on_their_way_ = 0;
   std::uint64_t records_ = 0;
   std::size_t records_to_emit_ = 0;  // by the first buckets
   std::size_t sample_capacity_ = 0;
   bool sampling_ = false;  // the first records are kept aside in the scratch
+  bool is_full_ = false;   // what was offered last did not fit into the open buckets
   FutexEvent room_;
 
   FutexMutex mutex_;  // guards what was closed, until the emitting thread takes it
@@ -178,7 +180,6 @@ class RunFormation {
   bool given_up_ = false;
   FutexEvent closing_;
   std::atomic<std::size_t> closed_{0};
-  std::atomic<std::size_t> closed_blocks_{0};
   // Of the emitting thread. Here, since what fails in a fault of the output leaves emit_next() by a
   // jump.
   std::deque<Closed> emitting_;

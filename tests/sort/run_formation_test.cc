@@ -215,14 +215,13 @@ Runs form_runs(const RecordOrder& order, const RecordList& list, std::size_t blo
       const std::uint32_t ticket = formation.room_event().ticket();
       const std::size_t taken = formation.push(list.at(pushed), here);
       pushed += taken;
-      while (formation.wants_room()) formation.close_next();
       if (taken == here) continue;
-      if (options.emits_beside) {
-        formation.room_event().await(ticket);
-      } else {
-        EXPECT_EQ(memory.streams.blocks_in_use(), blocks);
+      EXPECT_TRUE(options.emits_beside || memory.streams.blocks_in_use() == blocks);
+      if (formation.wants_room()) {
         EXPECT_TRUE(formation.close_next());
         emit();
+      } else {
+        formation.room_event().await(ticket);
       }
     }
     while (formation.records() != 0) {
@@ -237,6 +236,42 @@ Runs form_runs(const RecordOrder& order, const RecordList& list, std::size_t blo
     EXPECT_EQ(memory.streams.blocks_in_use(), 0u);
   }
   EXPECT_EQ(memory.pool.statistics().blocks_in_use, 0u);
+  return runs;
+}
+
+// The same in one thread. Of as many buckets as it could emit, it emits one in `pace`; 0: as many
+// only as it has to.
+Runs form_runs_at(unsigned pace, const RecordOrder& order, const RecordList& list,
+                  std::size_t blocks, const RunFormationOptions& options, std::mt19937_64& random) {
+  const std::size_t record_bytes = order.record_bytes();
+  Memory memory(blocks);
+  RunFormation formation(order, memory.streams, options);
+  Runs runs;
+  const auto emit = [&] {
+    while (pace != 0 && formation.closed() != 0 && random() % pace == 0) {
+      runs.emit_next(formation, record_bytes);
+    }
+  };
+  for (std::size_t pushed = 0; pushed < list.count(); emit()) {
+    const std::size_t here = std::min(list.count() - pushed, 1 + std::size_t{random() % 3000});
+    const std::size_t taken = formation.push(list.at(pushed), here);
+    pushed += taken;
+    if (taken == here) continue;
+    if (formation.wants_room()) {
+      EXPECT_TRUE(formation.close_next());
+    } else if (formation.closed() != 0) {
+      runs.emit_next(formation, record_bytes);
+    } else {
+      ADD_FAILURE() << "it waits for what was closed, and nothing was";
+      return runs;
+    }
+  }
+  for (; formation.records() != 0; emit()) {
+    if (!formation.close_next()) runs.emit_next(formation, record_bytes);
+  }
+  formation.end();
+  while (formation.await_closed()) runs.emit_next(formation, record_bytes);
+  EXPECT_FALSE(runs.is_open);
   return runs;
 }
 
@@ -390,6 +425,78 @@ TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
                                   random);
       EXPECT_LE(runs.lists.size(), one.most_runs);
       ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
+    }
+  }
+}
+
+// A slow thread that emits makes pushing wait, and no other runs.
+TEST(RunFormation, RunsDoNotDependOnThePaceOfWhoEmits) {
+  auto random = test::test_random();
+  std::size_t runs_of_all = 0;
+  for (const std::size_t record_bytes : {8u, 16u, 100u}) {
+    const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+    for (const Shape shape : test::kShapes) {
+      const std::size_t blocks = 8 + random() % 50;
+      RecordList list =
+          test::make_records(shape, record_bytes, 4 * blocks * kBlock / record_bytes, random);
+      // Some that come in order are displaced.
+      for (std::size_t i = 0; shape == Shape::kSorted && i + 2000 < list.count(); ++i) {
+        if (random() % 8 != 0) continue;
+        std::byte* const here = list.bytes.data() + i * record_bytes;
+        std::swap_ranges(here, here + record_bytes, here + random() % 2000 * record_bytes);
+      }
+      const RunFormationOptions options = {.buckets = 1 + static_cast<unsigned>(random() % 20),
+                                           .scratch_bytes = std::size_t{1} << 18,
+                                           .emits_beside = true,
+                                           .threads = 2};
+      SCOPED_TRACE(std::to_string(record_bytes) + " bytes, shape " +
+                   std::to_string(static_cast<int>(shape)) + ", blocks " + std::to_string(blocks) +
+                   ", buckets " + std::to_string(options.buckets));
+      const Runs at_once = form_runs_at(1, order, list, blocks, options, random);
+      ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, at_once));
+      runs_of_all += at_once.lists.size();
+      for (const unsigned pace : {0U, 3U}) {
+        const Runs runs = form_runs_at(pace, order, list, blocks, options, random);
+        ASSERT_EQ(runs.lists.size(), at_once.lists.size()) << "pace " << pace;
+        for (std::size_t i = 0; i < runs.lists.size(); ++i) {
+          ASSERT_TRUE(runs.lists[i].bytes == at_once.lists[i].bytes) << "pace " << pace;
+        }
+      }
+    }
+  }
+  EXPECT_GT(runs_of_all, 50u);
+}
+
+// From five blocks on, what is nearly in order makes one run.
+TEST(RunFormation, FewBlocksMakeOneRunOfWhatIsNearlyInOrder) {
+  auto random = test::test_random();
+  for (const std::size_t record_bytes : {8u, 100u}) {
+    const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+    for (const std::size_t blocks : {5u, 7u, 8u, 13u, 20u, 31u}) {
+      RecordList list = test::make_records(Shape::kSorted, record_bytes,
+                                           6 * blocks * kBlock / record_bytes, random);
+      for (const std::size_t group : {1u, 20u}) {
+        for (std::size_t i = 0; i + group <= list.count(); i += group) {
+          for (std::size_t low = i, high = i + group - 1; low < high; ++low, --high) {
+            std::byte* const here = list.bytes.data() + low * record_bytes;
+            std::swap_ranges(here, here + record_bytes, list.bytes.data() + high * record_bytes);
+          }
+        }
+        for (const unsigned buckets : {1U, 2U, 3U, 8U}) {
+          for (const bool emits_beside : {false, true}) {
+            SCOPED_TRACE(std::to_string(record_bytes) + " bytes in groups of " +
+                         std::to_string(group) + ", blocks " + std::to_string(blocks) +
+                         ", buckets " + std::to_string(buckets) + (emits_beside ? ", beside" : ""));
+            const RunFormationOptions options = {.buckets = buckets,
+                                                 .scratch_bytes = std::size_t{1} << 17,
+                                                 .emits_beside = emits_beside};
+            const Runs runs = emits_beside ? form_runs_at(2, order, list, blocks, options, random)
+                                           : form_runs(order, list, blocks, options, random);
+            EXPECT_EQ(runs.lists.size(), 1u);
+            ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
+          }
+        }
+      }
     }
   }
 }
