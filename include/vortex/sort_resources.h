@@ -182,18 +182,20 @@ struct SortReport {
   std::uint64_t input_bytes = 0;
   std::uint64_t output_bytes = 0;
   // In the folders, long records that were kept apart being one; 0: everything fitted in memory.
+  // The only run of records of one length is the output, and no merge follows, if the output's
+  // folder is the one for runs.
   std::uint64_t runs = 0;
   unsigned merges = 0;                      // the last one included
   unsigned passes = 0;                      // merges of a record on its way, at most
-  std::uint64_t run_bytes = 0;              // written to the folders in all
+  std::uint64_t run_bytes = 0;              // written to the folders in all, beside the output
   std::vector<std::uint64_t> folder_bytes;  // and to each of them, records kept apart left out
   // The bytes that the disks moved: inputs, runs and output. What is read and written with plain
   // calls, as short inputs and records kept apart are, is no part of them.
   std::uint64_t read_bytes = 0;
   std::uint64_t written_bytes = 0;
   // The bytes that the disks have to move at least, reading and writing added up: everything once
-  // each way where it is sorted in memory, else twice. The lower bound of the time is this number
-  // divided by the speed of the disks.
+  // each way where it is sorted in memory or a run is the output, else twice. The lower bound of
+  // the time is this number divided by the speed of the disks.
   std::uint64_t least_io_bytes = 0;
   // Processor time, user and system, of all threads of the process meanwhile.
   double cpu_seconds = 0;

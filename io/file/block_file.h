@@ -83,6 +83,11 @@ class VORTEX_EXPORT BlockFile {
   // Around it: -1 where that is not possible, and why.
   int direct_descriptor() const noexcept { return direct_.get(); }
   const std::string& direct_refusal() const noexcept { return refusal_; }
+  // From now on through the page cache alone.
+  void use_page_cache() noexcept {
+    direct_ = {};
+    alignment_ = 1;
+  }
   // Offsets and sizes of direct transfers are multiples of this.
   std::size_t alignment() const noexcept { return alignment_; }
 

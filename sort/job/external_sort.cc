@@ -57,6 +57,9 @@ class RecordFiles final : public RecordKind {
     const std::uint64_t first = plan_.first_records;
     return first == 0 ? bytes : std::min(bytes, detail::saturating_product(first, record_bytes_));
   }
+  // The only run lies in a file that can take the output's place.
+  bool run_is_output() noexcept { return run_file_ && job_.runs().is_in_file(); }
+  void publish_run();
   bool merges_at_once() const noexcept { return options_.merge_inputs && plan_.runs <= 1; }
   void write_file(const FileWriterOptions& options, std::uint64_t most_bytes, const Writing& write);
 
@@ -68,6 +71,7 @@ class RecordFiles final : public RecordKind {
   const std::size_t record_bytes_;
   FileSort machine_;
   SortFiles& files_;
+  std::optional<BlockFile> run_file_;  // until the runs take it along; outlives them
   SortJob job_;
   const RecordPlan plan_;
   SortReport report_;
@@ -105,8 +109,11 @@ void RecordFiles::start() {
     if (!needs_runs) files_.reserve_output(*plan_.input_bytes);
   }
   machine_.context().keep(plan_.memory_bytes);
+  if (needs_runs) run_file_ = files_.open_file_for_runs();
+  std::function<BlockFile()> run_file;
+  if (run_file_) run_file = [this] { return std::move(*run_file_); };
   job_.start(plan_, plan_.in_memory() ? Warming::kOnDemand : Warming::kBackground,
-             "memory of the sort");
+             "memory of the sort", run_file);
   // Opening the folders now shows their errors at once. For a pipe the first run opens them: it may
   // hold so little that no run is written.
   if (needs_runs && plan_.input_bytes) job_.runs().open();
@@ -164,10 +171,20 @@ void RecordFiles::reduce_runs() {
 }
 
 std::uint64_t RecordFiles::bytes_to_write() {
+  if (run_is_output()) return 0;
   return wanted_of(job_.in_memory() ? job_.records() * record_bytes_ : job_.runs().bytes());
 }
 
+void RecordFiles::publish_run() {
+  job_.watch().expect_going();
+  files_.expect_inputs_unchanged();
+  report_.output_bytes = job_.runs().bytes();
+  report_.records_out = report_.output_bytes / record_bytes_;
+  files_.publish_run(job_.runs().take_file(), report_.output_bytes);
+}
+
 void RecordFiles::write_output() {
+  if (run_is_output()) return publish_run();
   const MergeBuffers buffers = job_.in_memory() ? MergeBuffers{.writer = plan_.writer}
                                                 : job_.plan().merge_buffers(job_.runs().size());
   job_.expect_write();

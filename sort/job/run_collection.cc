@@ -39,6 +39,12 @@ std::uint64_t RunCollection::last_merge_order() const {
   return largest < 2 ? 1 : std::min<std::uint64_t>(size(), largest);
 }
 
+BlockFile RunCollection::take_file() {
+  const Run run = take_only();
+  uncount_bytes(run.stored_bytes());
+  return store().take_file(0);
+}
+
 void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running) {
   merge(take_all(), out, read_buffers, true, running);
 }

@@ -7,10 +7,12 @@
 #include <optional>
 #include <vector>
 
+#include "io/file/block_file.h"
 #include "sort/job/run_set.h"
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
+#include "sort/runs/run.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
 #include "sort/runs/sort_watch.h"
@@ -40,6 +42,11 @@ class RunCollection final : public RunList<Run> {
   // Merges until at most `most` runs are left, as few of them as that takes. Throws Error(ENOMEM)
   // when the memory does not hold a merge of two.
   void reduce_to(std::uint64_t most);
+
+  // Whether one run is left, whose bytes are the first of a file; and that file, instead of a
+  // merge. Of the collection only counts() and disks() are asked for then.
+  bool is_in_file() const noexcept { return size() == 1 && runs().front().begins_file(); }
+  BlockFile take_file();
 
   // How many runs the last merge takes at most.
   std::uint64_t last_merge_order() const;

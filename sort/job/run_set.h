@@ -62,6 +62,8 @@ class RunSet {
   SortWatch& watch() noexcept { return watch_; }
   void count_run() noexcept { ++counts_.runs; }
   void count_bytes(std::uint64_t bytes) noexcept { counts_.bytes += bytes; }
+  // They are no bytes of runs any more, but of the output.
+  void uncount_bytes(std::uint64_t bytes) noexcept { counts_.bytes -= bytes; }
   void count_last_merge() noexcept;
 
  private:
@@ -97,6 +99,12 @@ class RunList : public RunSet {
   std::vector<Run> take_all() noexcept {
     count_last_merge();
     return std::exchange(runs_, {});
+  }
+  // For what is no merge.
+  Run take_only() noexcept {
+    Run run = std::move(runs_.front());
+    runs_.clear();
+    return run;
   }
 
  private:

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <memory>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "io/name/path_names.h"
@@ -31,13 +33,13 @@ BlockFile open_input(const std::string& path) {
   return BlockFile::open(path);
 }
 
-BlockFile open_output(const std::string& path, const SortResources& resources, OutputUse use) {
+BlockFile create_output(const std::string& path, const SortResources& resources, OutputUse use) {
   if (path == "-") return BlockFile::borrow(STDOUT_FILENO, "standard output", true);
   CreateOptions options;
   options.in_place = resources.output_in_place;
   options.waiting_folder =
       resources.folders.empty() ? temporary_folder() : resources.folders.front();
-  options.direct = use == OutputUse::kWriters;
+  options.direct = use != OutputUse::kAtOnce;
   options.may_have_name = use == OutputUse::kWriters;
   return BlockFile::create(path, options);
 }
@@ -122,7 +124,7 @@ void SortInput::expect_unchanged() const {
 }
 
 SortOutput::SortOutput(const std::string& path, const SortResources& resources, OutputUse use)
-    : path_(path), resources_(resources), file_(open_output(path, resources, use)) {
+    : path_(path), resources_(resources), file_(create_output(path, resources, use)) {
   if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name() + "'");
   if (path != "-" && S_ISREG(identity_.st_mode)) folder_ = folder_of(name());
 }
@@ -167,7 +169,7 @@ void SortOutput::write_whole(std::string_view bytes, bool sync) {
 
 FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
   if (!file_)
-    file_ = open_output(path_, resources_, OutputUse::kWriters);  // a writer before took it along
+    file_ = create_output(path_, resources_, OutputUse::kWriters);  // a writer before took it along
   auto layout = std::make_unique<SingleFile>(std::move(file_), options.disk);
   layout_ = layout.get();
   return FileWriterBase(std::move(layout), options);
@@ -299,6 +301,22 @@ FileWriterBase SortFiles::open_writer(BlockPool& pool, FileWriterOptions options
 FileWriterBase SortFiles::open_writer_behind(std::uint64_t begin, BlockPool& pool,
                                              FileWriterOptions options, std::uint64_t most_bytes) {
   return output_->open_writer_behind(begin, writer_options(pool, options, most_bytes, most_bytes));
+}
+
+std::optional<BlockFile> SortFiles::open_file_for_runs() const {
+  std::error_code error;
+  const std::optional<std::string>& folder = output_->folder();
+  if (!folder || folders_.size() != 1) return std::nullopt;
+  if (!std::filesystem::equivalent(*folder, folders_.front(), error)) return std::nullopt;
+  try {
+    return create_output(places_.output, places_.resources, OutputUse::kRun);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void SortFiles::publish_run(BlockFile file, std::uint64_t bytes) const {
+  SingleFile(std::move(file), disk_.get()).finish(bytes, places_.resources.sync);
 }
 
 FileWriterOptions SortFiles::writer_options(BlockPool& pool, FileWriterOptions options,

@@ -71,9 +71,9 @@ class SortInput {
   struct stat identity_ {};
 };
 
-// How an output is written: by writers, or by write_whole() alone, in a file that never has another
-// name than its own.
-enum class OutputUse : std::uint8_t { kWriters, kAtOnce };
+// How an output is written: by writers; or by write_whole() alone, or as a run, in a file that
+// never has another name than its own.
+enum class OutputUse : std::uint8_t { kWriters, kAtOnce, kRun };
 
 // A file, device or pipe to be written, open from construction on.
 class SortOutput {
@@ -168,6 +168,12 @@ class SortFiles {
   const struct stat& output_identity() const noexcept { return output_->identity(); }
   FileWriterBase open_writer_behind(std::uint64_t begin, BlockPool& pool, FileWriterOptions options,
                                     std::uint64_t most_bytes);
+
+  // A file for runs, which have one folder, that can take the place of the output, which is open:
+  // none where they are kept elsewhere, or a file would need another name meanwhile.
+  std::optional<BlockFile> open_file_for_runs() const;
+  // Cuts it to `bytes` and publishes it. Throws Error.
+  void publish_run(BlockFile file, std::uint64_t bytes) const;
 
   // The disk of the inputs and the output, once that is open.
   Disk* disk() const noexcept { return disk_.get(); }

@@ -63,10 +63,13 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   return request;
 }
 
-void SortJob::start(const RecordPlan& plan, Warming warming, const char* name) {
+void SortJob::start(const RecordPlan& plan, Warming warming, const char* name,
+                    const std::function<BlockFile()>& run_file) {
   plan_ = plan;
   context_.make_pool(plan_.block_bytes, plan_.pool_blocks, warming, name);
-  runs_.emplace(*order_, plan_, *pool(), watch(), context_.run_store_options(), unique_);
+  RunStoreOptions for_store = context_.run_store_options();
+  if (run_file) for_store.open_file = [run_file](std::size_t) { return run_file(); };
+  runs_.emplace(*order_, plan_, *pool(), watch(), std::move(for_store), unique_);
 }
 
 void SortJob::begin_forming() {

@@ -61,8 +61,10 @@ class SortJob final {
   // `other_disks` is the number of disks for other files than runs. May measure the disks.
   SortPlanRequest plan_request(std::optional<std::uint64_t> bytes, unsigned other_disks) const;
 
-  // Makes the pool, which `name` describes in messages. Throws Error as BlockPool does.
-  void start(const RecordPlan& plan, Warming warming, const char* name);
+  // Makes the pool, which `name` describes in messages. `run_file`, where it is given, makes the
+  // file for runs of the only folder, in whichever thread needs it. Throws Error as BlockPool does.
+  void start(const RecordPlan& plan, Warming warming, const char* name,
+             const std::function<BlockFile()>& run_file = {});
   // end_forming() may enlarge or shrink both for merging, when the sort has a share of a budget.
   const RecordPlan& plan() const noexcept { return plan_; }
   const std::shared_ptr<BlockPool>& pool() const noexcept { return context_.pool(); }

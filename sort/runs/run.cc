@@ -19,6 +19,14 @@ std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {
       std::min<std::uint64_t>(block_bytes, bytes - index * block_bytes));
 }
 
+bool Run::begins_file() const noexcept {
+  if (store->files() != 1 || packed.saved_bytes() != 0) return false;
+  for (std::uint64_t index = 0; index < blocks(); ++index) {
+    if (places.place(index).slot != index) return false;
+  }
+  return true;
+}
+
 void Run::end() noexcept { store->take_promise_back(std::exchange(promised, 0)); }
 
 void Run::free_block(std::uint64_t index, bool punch_hole) noexcept {

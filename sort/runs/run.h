@@ -72,6 +72,8 @@ struct Run : RunFields {
   std::size_t bytes_of_block(std::uint64_t index) const noexcept;
   // On the disks.
   std::uint64_t stored_bytes() const noexcept { return bytes - packed.saved_bytes(); }
+  // Its bytes, as they are, are the first of a file.
+  bool begins_file() const noexcept;
 
   // No more blocks come.
   void end() noexcept;

@@ -40,9 +40,10 @@ RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
   BlockAllocation(options_.strategy, options_.weights, options_.seed, 0);
   for (std::size_t i = 0; i < count; ++i) {
     auto part = std::make_unique<Part>();
-    part->file = BlockFile::temporary(options_.folders[i], options_.direct);
-    if (pool_->block_bytes() % part->file.alignment() != 0) {
-      part->file = BlockFile::temporary(options_.folders[i], false);
+    part->file = options_.open_file ? options_.open_file(i)
+                                    : BlockFile::temporary(options_.folders[i], options_.direct);
+    if (!options_.direct || pool_->block_bytes() % part->file.alignment() != 0) {
+      part->file.use_page_cache();
     }
     struct stat status {};
     if (fstat(part->file.descriptor(), &status) == 0) part->file_system = status.st_dev;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/disk/disk.h"
@@ -28,6 +29,8 @@ struct RunStoreOptions {
   std::uint64_t seed = 0;
   bool sparse = false;  // slots take space as they are written, not before: blocks may be packed
   bool direct = true;   // around the page cache where the file system and the block size allow it
+  // Makes the file of folder `index`; empty: BlockFile::temporary().
+  std::function<BlockFile(std::size_t index)> open_file = {};
   // Makes the disk of folder `index`; empty: open_disk().
   std::function<std::unique_ptr<Disk>(std::size_t index)> open_disk = {};
 };
@@ -65,6 +68,9 @@ class RunStore final : public SlotFiles {
     return bytes == 0 ? 1 : (bytes + block_bytes() - 1) / block_bytes();
   }
   Disk& disk(unsigned index) const noexcept { return *parts_[index]->disk; }
+  // The file of folder `index` leaves the store, which is asked for its statistics at most from
+  // then on.
+  BlockFile take_file(unsigned index) noexcept { return std::move(parts_[index]->file); }
   const std::string& folder(unsigned index) const noexcept { return options_.folders[index]; }
 
   // Where the blocks of the next run go, which will have `most_bytes` at most: to each folder as

@@ -137,7 +137,7 @@ typedef struct vtx_sort_report {
   uint64_t runs;                 // 0: everything fitted in memory
   unsigned merges;               // the last one included
   unsigned passes;               // merges of a record on its way, at most
-  uint64_t run_bytes;            // written to the folders in all
+  uint64_t run_bytes;            // written to the folders in all, beside the output
   const uint64_t* folder_bytes;  // and to each; valid until the thread's next sort
   size_t folder_count;
   uint64_t read_bytes;      // by the disks: inputs and runs
