@@ -1,14 +1,13 @@
 // Sorting files that are larger than the memory given: ours, STXXL's and GNU sort's.
 //
-// The same records, as a file for each, in uniform random order: 100 bytes with a key of 10 (the
-// sort benchmark's form), u64 keys, pairs of a u64 key and eight bytes more. All rows read the
-// input, write it as runs, read those, and write the output. The u64 keys come in two other orders,
-// too: nearly sorted, one in a thousand of them out of its place, and drifting, as what is recorded
-// in time does: each key lies at random within a sixty-fourth of the range that moves with the
-// input.
+// Records of 100 bytes with a key of 10 (the sort benchmark's form), u64 keys, pairs of a u64 key
+// and eight bytes more, each in uniform random order and in those of bench/support/arrivals.h. All
+// rows but those of one run read the input, write it as runs, read those, and write the output. A
+// row makes its input, which takes no time of its, and removes it.
 //
 //   vortex     external_sort(), the output synced
-//   stxxl      stxxl::sort of a vector on disk, in place; filling the vector is not timed
+//   stxxl      stxxl::sort of a vector on disk, in place; filling the vector is not timed. Only
+//              random records, and u64
 //   gnu_sort   GNU sort, LC_ALL=C, of lines (printable keys, otherwise the same records); only
 //              records of 100 bytes, for it sorts nothing but text. Its output is synced, too
 //
@@ -17,9 +16,10 @@
 //              the disk it may take longer than a measurement of a second or two foretells
 //
 // Counters: of_bound the share that the least time for the disk has in that of ours; the disk is
-// measured before and behind the sort. forming_s of run formation; cpu_s processor seconds;
-// peak_MiB the resident peak above the start (of the child, for GNU sort). The page cache is
-// dropped before every row where the system permits; `warm` says where it did not.
+// measured before and behind the sort. forming_s of run formation; runs; moved by the disks, for
+// each byte of the input; faults served; cpu_s processor seconds; peak_MiB the resident peak above
+// the start (of the child, for GNU sort). The page cache is dropped before every row where the
+// system permits; `warm` says where it did not.
 //
 // Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
 // (1024), --memory-mib=N (128), --rounds=N (3).
@@ -39,21 +39,21 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <system_error>
-#include <utility>
+#include <type_traits>
 #include <vector>
 
 #include <stxxl/sort>
 #include <stxxl/vector>
 
+#include "bench/support/arrivals.h"
 #include "bench/support/disk_speed.h"
 #include "bench/support/own_options.h"
 #include "bench/support/plain_copy.h"
 #include "bench/support/ratios.h"
 #include "bench/support/sort_settings.h"
-#include "io/sequence/seeded_random.h"
 #include "vortex/external_sort.h"
+#include "vortex/fault_dispatcher.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/memory_budget.h"
@@ -61,6 +61,7 @@
 
 namespace vortex { namespace {
 
+using bench::Arrival;
 using bench::kMiB;
 
 constexpr const char* kTwoCopies = "u64/two_copies";
@@ -69,14 +70,17 @@ bench::SortSettings settings;
 
 std::string path_of(const std::string& name) { return settings.folder + "/external_sort." + name; }
 
+template <Arrival kOrder>
 struct Record100 {
-  static constexpr const char* kName = "records_100";
+  static constexpr const char* kKind = "records_100";
+  static constexpr Arrival kArrival = kOrder;
   static RecordFormat format() { return RecordFormat(100, {parse_record_key("0:10")}); }
-  static Record100 of(std::uint64_t bits, std::uint64_t index) {
+  static Record100 of(std::uint64_t key, std::uint64_t index) {
     Record100 record;
     // Printable, so that GNU sort takes the same records as lines: ten of 64 characters.
-    for (int i = 0; i < 10; ++i)
-      record.bytes[i] = static_cast<char>(' ' + ((bits >> (6 * i)) & 63));
+    for (int i = 0; i < 10; ++i) {
+      record.bytes[i] = static_cast<char>(' ' + ((key >> (54 - 6 * i)) & 63));
+    }
     for (int i = 10; i < 98; ++i) {
       record.bytes[i] = static_cast<char>('A' + ((index >> (i % 8 * 4)) & 15));
     }
@@ -96,26 +100,12 @@ struct Record100 {
   char bytes[100];
 };
 
-enum class Arrival : std::uint8_t { kRandom, kNearlySorted, kDrifting };
-
-template <Arrival kArrival>
+template <Arrival kOrder>
 struct Key64 {
-  static constexpr const char* kName = kArrival == Arrival::kRandom         ? "u64"
-                                       : kArrival == Arrival::kNearlySorted ? "u64_nearly_sorted"
-                                                                            : "u64_drifting";
+  static constexpr const char* kKind = "u64";
+  static constexpr Arrival kArrival = kOrder;
   static RecordFormat format() { return RecordFormat(8, {parse_record_key("0:8:u64")}); }
-  static Key64 of(std::uint64_t bits, std::uint64_t index) {
-    const std::uint64_t count = settings.input_bytes / sizeof(Key64);
-    switch (kArrival) {
-      case Arrival::kRandom:
-        return {bits};
-      case Arrival::kNearlySorted:
-        return {bits % 1000 == 0 ? mix_bits(bits) % count : index};
-      case Arrival::kDrifting:
-        return {index + bits % (count / 64 + 1)};
-    }
-    return {};
-  }
+  static Key64 of(std::uint64_t key, std::uint64_t /*index*/) { return {key}; }
   bool operator<(const Key64& other) const { return key < other.key; }
   static Key64 least() { return {0}; }
   static Key64 most() { return {std::numeric_limits<std::uint64_t>::max()}; }
@@ -123,10 +113,12 @@ struct Key64 {
   std::uint64_t key;
 };
 
+template <Arrival kOrder>
 struct Pair128 {
-  static constexpr const char* kName = "pairs_16";
+  static constexpr const char* kKind = "pairs_16";
+  static constexpr Arrival kArrival = kOrder;
   static RecordFormat format() { return RecordFormat(16, {parse_record_key("0:8:u64")}); }
-  static Pair128 of(std::uint64_t bits, std::uint64_t index) { return {bits, index}; }
+  static Pair128 of(std::uint64_t key, std::uint64_t index) { return {key, index}; }
   bool operator<(const Pair128& other) const { return key < other.key; }
   static Pair128 least() { return {0, 0}; }
   static Pair128 most() { return {std::numeric_limits<std::uint64_t>::max(), 0}; }
@@ -134,6 +126,8 @@ struct Pair128 {
   std::uint64_t key;
   std::uint64_t payload;
 };
+
+using GnuRecord = Record100<Arrival::kRandom>;
 
 template <typename Record>
 struct StxxlOrder {
@@ -149,25 +143,34 @@ std::uint64_t records() {
 
 template <typename Record>
 Record record(std::uint64_t index) {
-  return Record::of(mix_bits(index * 0x9e3779b97f4a7c15U + 1), index);
+  return Record::of(bench::arriving_key(Record::kArrival, index, records<Record>()), index);
 }
 
 template <typename Record>
-std::string input_path() {
-  return path_of(std::string(Record::kName) + ".in");
+std::string name_of() {
+  return std::string(Record::kKind) + bench::ending_of(Record::kArrival);
 }
 
-// Made when the first row wants it.
+// The input of a row. There is one at a time: all of them together may not fit the disk.
 template <typename Record>
-void make_input() {
-  static bool made = false;
-  if (std::exchange(made, true)) return;
-  FileWriterOptions options;
-  options.sync = true;
-  FileWriter<Record> file(input_path<Record>(), options);
-  for (std::uint64_t i = 0; i < records<Record>(); ++i) file.data()[i] = record<Record>(i);
-  file.finish(records<Record>());
-}
+class Input {
+ public:
+  Input() {
+    FileWriterOptions options;
+    options.sync = true;
+    FileWriter<Record> file(path_, options);
+    for (std::uint64_t i = 0; i < records<Record>(); ++i) file.data()[i] = record<Record>(i);
+    file.finish(records<Record>());
+  }
+  ~Input() { unlink(path_.c_str()); }
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  const std::string path_ = path_of(name_of<Record>() + ".in");
+};
 
 double seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
@@ -224,10 +227,10 @@ void expect_sorted(benchmark::State& state, const std::string& path) {
 
 template <typename Record>
 void sort_with_vortex(benchmark::State& state) {
-  make_input<Record>();
+  const Input<Record> input;
   const std::string output = path_of("out");
   for (auto _ : state) {
-    const ExternalSortOptions options{.inputs = {input_path<Record>()},
+    const ExternalSortOptions options{.inputs = {input.path()},
                                       .output = output,
                                       .format = Record::format(),
                                       .resources = {.memory_bytes = settings.memory_bytes,
@@ -235,6 +238,8 @@ void sort_with_vortex(benchmark::State& state) {
                                                     .stop = {},
                                                     .progress = {}}};
     const bench::DiskAround disk(settings.folder);
+    const auto faults = [] { return FaultDispatcher::instance().statistics().served; };
+    const std::uint64_t faults_before = faults();
     SortReport report;
     {
       const Row row(state, RUSAGE_SELF);
@@ -242,8 +247,11 @@ void sort_with_vortex(benchmark::State& state) {
     }
     state.SetIterationTime(report.seconds);
     const std::uint64_t bytes = settings.input_bytes;
+    state.counters["faults"] = static_cast<double>(faults() - faults_before);
+    state.counters["runs"] = static_cast<double>(report.runs);
+    state.counters["moved"] = static_cast<double>(report.io_bytes()) / static_cast<double>(bytes);
     state.counters["of_bound"] =
-        disk.seconds({bytes, report.runs == 0 ? 0 : bytes, bytes}) / report.seconds;
+        disk.seconds({bytes, std::min(report.run_bytes, bytes), bytes}) / report.seconds;
     state.counters["forming_s"] = report.run_formation_seconds;
   }
   expect_sorted<Record>(state, output);
@@ -277,16 +285,15 @@ void sort_with_stxxl(benchmark::State& state) {
 }
 
 void sort_with_gnu(benchmark::State& state) {
-  make_input<Record100>();
+  const Input<GnuRecord> input;
   const std::string output = path_of("out");
   const std::string memory = std::to_string(settings.memory_bytes / 1024) + "K";
-  const std::string input = input_path<Record100>();
   for (auto _ : state) {
     const Row row(state, RUSAGE_CHILDREN);
     const double begin = stxxl::timestamp();
     std::array<const char*, 9> arguments = {
-        "sort", "-S",           memory.c_str(), "-T",   settings.folder.c_str(),
-        "-o",   output.c_str(), input.c_str(),  nullptr};
+        "sort", "-S",           memory.c_str(),       "-T",   settings.folder.c_str(),
+        "-o",   output.c_str(), input.path().c_str(), nullptr};
     std::array<const char*, 3> environment = {"LC_ALL=C", "PATH=/usr/bin:/bin", nullptr};
     pid_t child = 0;
     int status =
@@ -301,19 +308,18 @@ void sort_with_gnu(benchmark::State& state) {
     close(file);
     state.SetIterationTime(stxxl::timestamp() - begin);
   }
-  expect_sorted<Record100>(state, output);
+  expect_sorted<GnuRecord>(state, output);
   unlink(output.c_str());
 }
 
 // The disk's share of a sort, and nothing else.
 void copy_twice(benchmark::State& state) {
-  using Record = Key64<Arrival::kRandom>;
-  make_input<Record>();
+  const Input<Key64<Arrival::kRandom>> input;
   const std::string run = path_of("run"), output = path_of("out");
   for (auto _ : state) {
     const Row row(state, RUSAGE_SELF);
     const double begin = stxxl::timestamp();
-    bench::copy_plainly(input_path<Record>(), run);
+    bench::copy_plainly(input.path(), run);
     bench::copy_plainly(run, output);
     state.SetIterationTime(stxxl::timestamp() - begin);
   }
@@ -321,27 +327,32 @@ void copy_twice(benchmark::State& state) {
   unlink(output.c_str());
 }
 
-std::string row_name(const char* record, const char* sorter) {
-  return std::string(record) + "/" + sorter;
-}
-
 using bench::add_row;
 using bench::shown;
 
 template <typename Record>
 void add_rows(std::vector<bench::Ratio>& ratios) {
-  const std::string vortex = row_name(Record::kName, "vortex");
+  const std::string name = name_of<Record>(), vortex = name + "/vortex";
   add_row(vortex, sort_with_vortex<Record>);
-  add_row(row_name(Record::kName, "stxxl"), sort_with_stxxl<Record>);
-  if constexpr (std::is_same_v<Record, Record100>) {
-    add_row(row_name(Record::kName, "gnu_sort"), sort_with_gnu);
+  if constexpr (Record::kArrival == Arrival::kRandom ||
+                std::is_same_v<Record, Key64<Record::kArrival>>) {
+    add_row(name + "/stxxl", sort_with_stxxl<Record>);
   }
-  for (const char* peer : {"stxxl", "gnu_sort"}) {
-    ratios.push_back({std::string(Record::kName) + ": vortex against " + peer, shown(vortex),
-                      shown(row_name(Record::kName, peer))});
+  if constexpr (std::is_same_v<Record, GnuRecord>) add_row(name + "/gnu_sort", sort_with_gnu);
+  for (const std::string peer : {"stxxl", "gnu_sort"}) {
+    ratios.push_back({name + ": vortex against " + peer, shown(vortex), shown(name + "/" + peer)});
   }
-  ratios.push_back({std::string(Record::kName) + ": vortex against two copies of u64",
-                    shown(vortex), shown(kTwoCopies)});
+  ratios.push_back({name + ": vortex against two copies of u64", shown(vortex), shown(kTwoCopies)});
+}
+
+template <template <Arrival> typename Record>
+void add_rows_of_all(std::vector<bench::Ratio>& ratios) {
+  add_rows<Record<Arrival::kRandom>>(ratios);
+  add_rows<Record<Arrival::kSorted>>(ratios);
+  add_rows<Record<Arrival::kReversed>>(ratios);
+  add_rows<Record<Arrival::kNearlySorted>>(ratios);
+  add_rows<Record<Arrival::kDrifting>>(ratios);
+  add_rows<Record<Arrival::kAppended>>(ratios);
 }
 
 // STXXL's disk: one file, reached directly and unlinked at once; its logs go nowhere.
@@ -363,18 +374,9 @@ int main(int argc, char** argv) {
       bench::benchmark_arguments(argc, argv, settings.options(), "3");
   configure_stxxl();
   std::vector<bench::Ratio> ratios;
-  add_rows<Record100>(ratios);
-  add_rows<Key64<Arrival::kRandom>>(ratios);
-  add_rows<Key64<Arrival::kNearlySorted>>(ratios);
-  add_rows<Key64<Arrival::kDrifting>>(ratios);
-  add_rows<Pair128>(ratios);
+  add_rows_of_all<Record100>(ratios);
+  add_rows_of_all<Key64>(ratios);
+  add_rows_of_all<Pair128>(ratios);
   add_row(kTwoCopies, copy_twice);
-  const int result = bench::run_with_ratios(arguments, ratios);
-  for (const std::string& input :
-       {input_path<Record100>(), input_path<Key64<Arrival::kRandom>>(),
-        input_path<Key64<Arrival::kNearlySorted>>(), input_path<Key64<Arrival::kDrifting>>(),
-        input_path<Pair128>()}) {
-    unlink(input.c_str());
-  }
-  return result;
+  return bench::run_with_ratios(arguments, ratios);
 }
