@@ -7,6 +7,8 @@
 //   integers    compared as numbers (-n)
 //   third       tab-separated, by the third field (-t TAB -k3,3)
 //   unique      words, each once (-u)
+//   sorted, reversed, nearly_sorted, drifting, appended
+//               40 bytes that begin with a number, see bench/support/arrivals.h
 //   *_locale    the same lines by the rules of a locale; skipped where the system lacks it
 //
 //   size_BYTES  whole processes on a file in the page cache, of 0 bytes to 100 MB, that write a
@@ -39,6 +41,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/support/arrivals.h"
 #include "bench/support/disk_speed.h"
 #include "bench/support/made_lines.h"
 #include "bench/support/own_options.h"
@@ -53,6 +56,7 @@
 
 namespace vortex { namespace {
 
+using bench::Arrival;
 using bench::kMiB;
 
 bench::SortSettings settings;
@@ -64,6 +68,18 @@ std::string path_of(const std::string& name) { return settings.folder + "/sort_l
 
 // Appends line `i`, without its end.
 using MakeLine = void (*)(std::uint64_t i, std::string& text);
+
+template <Arrival kArrival>
+void arriving_line(std::uint64_t i, std::string& text) {
+  constexpr std::size_t kBytes = 40, kDigits = 16;
+  // What is written at a time may go beyond the input's length.
+  const std::uint64_t lines = (settings.input_bytes + kMiB) / kBytes + 1;
+  const std::uint64_t key = bench::arriving_key(kArrival, i, lines);
+  for (std::size_t digit = kDigits; digit > 0; --digit) {
+    text += "0123456789abcdef"[key >> (4 * (digit - 1)) & 15];
+  }
+  bench::append_letters(mix_bits(i), kBytes - kDigits - 1, text);
+}
 
 struct Case {
   const char* name;
@@ -90,6 +106,11 @@ const std::vector<Case>& cases() {
         {"integers", "integers", bench::integer_line, numbers, {"-n"}},
         {"third", "third", bench::fields_line, third, {"-t", "\t", "-k3,3"}},
         {"unique", "words", bench::word_line, unique, {"-u"}},
+        {"sorted", "sorted", arriving_line<Arrival::kSorted>, plain, {}},
+        {"reversed", "reversed", arriving_line<Arrival::kReversed>, plain, {}},
+        {"nearly_sorted", "nearly_sorted", arriving_line<Arrival::kNearlySorted>, plain, {}},
+        {"drifting", "drifting", arriving_line<Arrival::kDrifting>, plain, {}},
+        {"appended", "appended", arriving_line<Arrival::kAppended>, plain, {}},
         {"random_locale", "random", bench::random_line, plain, {}, true},
         {"words_locale", "words", bench::word_line, plain, {}, true},
         {"urls_locale", "urls", bench::url_line, plain, {}, true},
