@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "sort/plan/least_memory.h"
+#include "sort/runs/key_ranges.h"
 #include "sort/runs/partitioners.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/file_reader.h"
@@ -104,6 +105,8 @@ bool divide_for_runs(RecordPlan& plan, bool forms_runs) {
       !divide(plan.block_bytes, 2, 2) && !divide(plan.block_bytes, 1, 1)) {
     return false;
   }
+  // In few blocks, those that are on their way to the disks would make runs much shorter.
+  plan.formation.emits_beside &= plan.bucket_blocks >= KeyRanges::kFewBlocks;
   set_run_bytes(plan, forms_runs);
   return true;
 }

@@ -35,7 +35,9 @@ constexpr std::size_t kNoRange = std::numeric_limits<std::size_t>::max();
 KeyRanges::KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& options,
                      std::span<std::byte> kept_records, BucketBuffer* buffers)
     : order_(order),
+      less_{order},
       pool_(pool),
+      has_few_blocks_(pool.block_count() < kFewBlocks),
       first_ranges_(options.ranges),
       most_run_bytes_(options.most_run_bytes),
       half_bytes_(pool.block_count() / 2 * pool.block_bytes()),
@@ -106,6 +108,11 @@ KeyRanges::Closed KeyRanges::close_next(bool more) {
 // that comes where the range had little, too. Returns whether nothing else can come into the range.
 bool KeyRanges::leave_open(const ClosedBucket& bucket) {
   if (bucket.bytes < fair_bytes_ / 2) return false;
+  if (has_few_blocks_) {
+    Sample all;
+    const std::span<Border> sample = sample_of({bucket.begin(), bucket.bytes}, all);
+    if (!std::ranges::is_sorted(sample, less_) && !latest_of(sample).are_great) return false;
+  }
   const std::size_t count = bucket.bytes / order_.record_bytes();
   const std::byte* const greatest = order_.greatest_in_bucket(bucket.begin(), count);
   const detail::BucketSplitters::Border border{order_.leading_bits_in_bucket(greatest), greatest};
@@ -142,8 +149,7 @@ void KeyRanges::divide(const ClosedBucket& bucket, std::size_t parts) {
         bucket.begin() + (i * stride + (random >> 33) % stride) * record_bytes;
     sample[i] = {order_.leading_bits_in_bucket(record), record};
   }
-  std::sort(sample.begin(), sample.end(),
-            [this](const Border& a, const Border& b) { return is_less(a, b); });
+  std::sort(sample.begin(), sample.end(), less_);
   for (std::size_t i = 1; i < parts; ++i) {
     if (!splitters_.has_room() && !make_room(frontier_ - 1)) return;
     const std::size_t range = frontier_ - 1;
@@ -170,9 +176,9 @@ void KeyRanges::join_with_one_before(std::size_t bytes) {
   ranges_[frontier_ - 1].closed_bytes = both;
 }
 
-bool KeyRanges::is_less(const Border& left, const Border& right) const noexcept {
-  if (left.bits != right.bits || order_.leading_bits_decide()) return left.bits < right.bits;
-  return order_.less(left.record, right.record);
+bool KeyRanges::Less::operator()(const Border& left, const Border& right) const noexcept {
+  if (left.bits != right.bits || order.leading_bits_decide()) return left.bits < right.bits;
+  return order.less(left.record, right.record);
 }
 
 std::size_t KeyRanges::bytes_to_look() const noexcept {
@@ -209,47 +215,59 @@ KeyRanges::Border KeyRanges::greatest_in(std::size_t range) const noexcept {
     const std::byte* const record =
         order_.greatest_in_bucket(part.data(), part.size() / order_.record_bytes());
     const Border here{order_.leading_bits_in_bucket(record), record};
-    if (greatest.record == nullptr || !is_less(here, greatest)) greatest = here;
+    if (greatest.record == nullptr || !less_(here, greatest)) greatest = here;
   }
   return greatest;
 }
 
-// Where records were moved, what is left may still be too large. False: not yet.
-bool KeyRanges::divide_open(std::size_t range) {
-  constexpr std::size_t kSampled = 64, kLeastSampled = 8, kBlocksBeside = 6;
+// Some of these records, in the order in which they came.
+std::span<KeyRanges::Border> KeyRanges::sample_of(std::span<const std::byte> records,
+                                                  Sample& all) const noexcept {
   const std::size_t record_bytes = order_.record_bytes();
-  const std::size_t bytes = buckets_.bytes(range);
-  const std::span<const std::byte> written = buckets_.parts(range)[0];
-  const std::size_t count = written.size() / record_bytes;
-  std::array<Border, kSampled> all;
-  const std::span sample = std::span(all).first(std::min(count, kSampled));
+  const std::size_t count = records.size() / record_bytes;
+  const std::span<Border> sample = std::span(all).first(std::min(count, all.size()));
   for (std::size_t i = 0; i < sample.size(); ++i) {
     const std::byte* const record =
-        written.data() + ((i + 1) * (count / sample.size()) - 1) * record_bytes;
+        records.data() + ((i + 1) * (count / sample.size()) - 1) * record_bytes;
     sample[i] = {order_.leading_bits_in_bucket(record), record};
   }
-  const auto less = [this](const Border& a, const Border& b) { return is_less(a, b); };
+  return sample;
+}
+
+// The last quarter of a sample, which is put into another order.
+KeyRanges::Latest KeyRanges::latest_of(std::span<Border> sample) const noexcept {
+  const std::span<Border> last = sample.last((sample.size() + 3) / 4);
+  const auto middle = last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2);
+  std::nth_element(last.begin(), middle, last.end(), less_);
+  const Border median = *middle;
+  const auto below = static_cast<std::size_t>(
+      std::ranges::count_if(sample, [&](const Border& one) { return less_(one, median); }));
+  return {median, below < last.size(), below >= sample.size() / 4 * 3};
+}
+
+// Where records were moved, what is left may still be too large. False: not yet.
+bool KeyRanges::divide_open(std::size_t range) {
+  constexpr std::size_t kLeastSampled = 8, kBlocksBeside = 6;
+  const std::size_t bytes = buckets_.bytes(range);
+  Sample all;
+  const std::span<Border> sample = sample_of(buckets_.parts(range)[0], all);
   bool moves = false;
-  if (sample.size() >= kLeastSampled && !std::ranges::is_sorted(sample, less)) {
-    const std::span last = sample.last(sample.size() / 4);
-    const auto middle = last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2);
-    std::nth_element(last.begin(), middle, last.end(), less);
-    const Border border = *middle;
-    const auto below = static_cast<std::size_t>(
-        std::ranges::count_if(sample, [&](const Border& one) { return less(one, border); }));
-    // Where records descend, the range would be divided again and again.
-    if (below < last.size()) {
+  Latest latest;
+  if (sample.size() >= kLeastSampled && !std::ranges::is_sorted(sample, less_)) {
+    latest = latest_of(sample);
+    const Room to_move = room(kBlocksBeside);
+    moves = to_move != Room::kNone;
+    // Where records descend, the range would be divided again and again; and where few are greater,
+    // what is above takes a block for nothing.
+    if (latest.are_small || (!moves && has_few_blocks_ && !latest.are_great)) {
       ranges_[range].seen_bytes = bytes;
       return true;
     }
-    const Room to_move = room(kBlocksBeside);
     if (to_move == Room::kLater) return false;
-    moves = to_move == Room::kThere;
-    sample[0] = border;
   }
   ranges_[range].seen_bytes = bytes;
   using Place = detail::BucketSplitters::Place;
-  const Border border = moves ? sample[0] : greatest_in(range);
+  const Border border = moves ? latest.median : greatest_in(range);
   if (!splitters_.divide(range, border, moves ? Place::kRounded : Place::kExact)) return true;
   insert_behind(range);
   if (range < frontier_) ++frontier_;

@@ -1,6 +1,7 @@
 // The ranges of keys whose buckets become runs one after the other.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -34,6 +35,9 @@ namespace vortex { inline namespace v0 {
 // were put in.
 class KeyRanges {
  public:
+  // In a pool of fewer, a block that a range takes in vain costs more than the range may gain.
+  static constexpr std::size_t kFewBlocks = 12;
+
   struct Options {
     unsigned ranges = 1;  // at the beginning
     unsigned most_ranges = 1;
@@ -84,6 +88,16 @@ class KeyRanges {
     std::size_t closed_bytes = 0;  // the last time
     std::size_t seen_bytes = 0;    // when it was to be divided
   };
+  struct Less {
+    const RecordOrder& order;
+    bool operator()(const Border& left, const Border& right) const noexcept;
+  };
+  using Sample = std::array<Border, 64>;
+  struct Latest {
+    Border median;
+    bool are_small = false;  // few of the others are less
+    bool are_great = false;  // few of the others are greater
+  };
   // For what moves records.
   enum class Room : std::uint8_t { kThere, kNone, kLater };
 
@@ -93,10 +107,11 @@ class KeyRanges {
   void adapt(const ClosedBucket& bucket);
   void divide(const ClosedBucket& bucket, std::size_t parts);
   bool is_large(std::size_t range) const noexcept;
+  std::span<Border> sample_of(std::span<const std::byte> records, Sample& all) const noexcept;
+  Latest latest_of(std::span<Border> sample) const noexcept;
   bool divide_open(std::size_t range);
   Border greatest_in(std::size_t range) const noexcept;
   void move_up(std::size_t range);
-  bool is_less(const Border& left, const Border& right) const noexcept;
   void join_with_one_before(std::size_t bytes);
   std::size_t least_pair(std::size_t least, std::size_t kept) const noexcept;
   bool make_room(std::size_t kept);
@@ -108,7 +123,9 @@ class KeyRanges {
   void remove(std::size_t range);
 
   const RecordOrder& order_;
+  const Less less_;
   StreamPool& pool_;
+  const bool has_few_blocks_;
   const unsigned first_ranges_;
   const std::uint64_t most_run_bytes_;
   const std::size_t half_bytes_;  // of the pool
