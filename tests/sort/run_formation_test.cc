@@ -429,6 +429,26 @@ TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
   }
 }
 
+void expect_the_same_at_every_pace(const RecordOrder& order, const RecordList& list,
+                                   std::size_t blocks, unsigned buckets, std::mt19937_64& random,
+                                   std::size_t* runs_of_all) {
+  SCOPED_TRACE("blocks " + std::to_string(blocks) + ", buckets " + std::to_string(buckets));
+  const RunFormationOptions options = {.buckets = buckets,
+                                       .scratch_bytes = std::size_t{1} << 18,
+                                       .emits_beside = true,
+                                       .threads = 2};
+  const Runs at_once = form_runs_at(1, order, list, blocks, options, random);
+  ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, at_once));
+  *runs_of_all += at_once.lists.size();
+  for (const unsigned pace : {0U, 3U}) {
+    const Runs runs = form_runs_at(pace, order, list, blocks, options, random);
+    ASSERT_EQ(runs.lists.size(), at_once.lists.size()) << "pace " << pace;
+    for (std::size_t i = 0; i < runs.lists.size(); ++i) {
+      ASSERT_TRUE(runs.lists[i].bytes == at_once.lists[i].bytes) << "pace " << pace;
+    }
+  }
+}
+
 // A slow thread that emits makes pushing wait, and no other runs.
 TEST(RunFormation, RunsDoNotDependOnThePaceOfWhoEmits) {
   auto random = test::test_random();
@@ -445,26 +465,21 @@ TEST(RunFormation, RunsDoNotDependOnThePaceOfWhoEmits) {
         std::byte* const here = list.bytes.data() + i * record_bytes;
         std::swap_ranges(here, here + record_bytes, here + random() % 2000 * record_bytes);
       }
-      const RunFormationOptions options = {.buckets = 1 + static_cast<unsigned>(random() % 20),
-                                           .scratch_bytes = std::size_t{1} << 18,
-                                           .emits_beside = true,
-                                           .threads = 2};
       SCOPED_TRACE(std::to_string(record_bytes) + " bytes, shape " +
-                   std::to_string(static_cast<int>(shape)) + ", blocks " + std::to_string(blocks) +
-                   ", buckets " + std::to_string(options.buckets));
-      const Runs at_once = form_runs_at(1, order, list, blocks, options, random);
-      ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, at_once));
-      runs_of_all += at_once.lists.size();
-      for (const unsigned pace : {0U, 3U}) {
-        const Runs runs = form_runs_at(pace, order, list, blocks, options, random);
-        ASSERT_EQ(runs.lists.size(), at_once.lists.size()) << "pace " << pace;
-        for (std::size_t i = 0; i < runs.lists.size(); ++i) {
-          ASSERT_TRUE(runs.lists[i].bytes == at_once.lists[i].bytes) << "pace " << pace;
-        }
-      }
+                   std::to_string(static_cast<int>(shape)));
+      const unsigned buckets = 1 + static_cast<unsigned>(random() % 20);
+      ASSERT_NO_FATAL_FAILURE(
+          expect_the_same_at_every_pace(order, list, blocks, buckets, random, &runs_of_all));
     }
   }
   EXPECT_GT(runs_of_all, 50u);
+  // Ranges are divided by moving records, for which there may be no room yet.
+  const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
+  const RecordList displaced = list_of(250'000, [&](std::size_t i) {
+    return i * 1000 + random() % (2 * 60 * kBlock / 8 / 6 * 1000);
+  });
+  ASSERT_NO_FATAL_FAILURE(
+      expect_the_same_at_every_pace(order, displaced, 60, 14, random, &runs_of_all));
 }
 
 // From five blocks on, what is nearly in order makes one run.
@@ -498,6 +513,27 @@ TEST(RunFormation, FewBlocksMakeOneRunOfWhatIsNearlyInOrder) {
         }
       }
     }
+  }
+}
+
+// However little memory there is, runs of random records are as long as it, but for a tenth.
+TEST(RunFormation, FewBlocksMakeNoShortRuns) {
+  constexpr std::size_t kTimes = 20;
+  auto random = test::test_random();
+  for (const std::size_t blocks : {4u, 5u, 6u, 7u, 9u, 12u, 16u}) {
+    std::size_t runs = 0, sorts = 0;
+    for (const std::size_t record_bytes : {8u, 36u}) {
+      const FormatOrder order(RecordFormat(record_bytes, {{0, 6, {}, false}}));
+      const RecordList list = test::make_records(Shape::kRandom, record_bytes,
+                                                 kTimes * blocks * kBlock / record_bytes, random);
+      for (const unsigned buckets : {2U, 3U}) {
+        ++sorts;
+        const RunFormationOptions options = {.buckets = buckets,
+                                             .scratch_bytes = std::size_t{1} << 17};
+        runs += form_runs(order, list, blocks, options, random).lists.size();
+      }
+    }
+    EXPECT_LE(runs, sorts * kTimes * 11 / 10) << "blocks " << blocks;
   }
 }
 
