@@ -538,8 +538,8 @@ class Sort(Program):
                 report = json.loads(self.run_vortex(
                     "sort", "in", "-o", "-", "--form", "records", "-S", memory,
                     "--json").stderr)
-                self.assertEqual((plan["block_bytes"], plan["passes"]),
-                                 (report["block_bytes"], report["passes"]))
+                self.assertEqual(plan["block_bytes"], report["block_bytes"])
+                self.assertGreaterEqual(plan["passes"], report["passes"])
                 self.assertGreaterEqual(plan["most_runs"], report["runs"])
             self.assertEqual(self.names(), ["in"])
         plan = json.loads(self.run_vortex("sort", "-", "-o", "out", "--form", "records", "--plan",
