@@ -45,9 +45,7 @@ def why_not():
 class Go(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.folder = pathlib.Path(temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         subprocess.run([GO, "build", "-o", cls.folder / "program", "./program"], cwd=SOURCES,
                        env=environment(), check=True)
 

@@ -48,9 +48,7 @@ def under(limits, threads=None):
 
 class FolderCase(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.folder.chmod(0o777)  # for users without rights as well
         self.random = random.Random(f"{SEED} {self.id()}")
 

@@ -36,9 +36,7 @@ def program(name):
 
 class Cookbook(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.path = pathlib.Path(temporary.name)
+        self.path = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         self.seed = random.randrange(2**32)
         self.random = random.Random(self.seed)
 

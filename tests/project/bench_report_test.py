@@ -87,9 +87,7 @@ class BenchReport(unittest.TestCase):
 @NEEDS_MATPLOTLIB
 class Page(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def page(self, name, benchmarks):
         file = self.folder / f"{name}.json"

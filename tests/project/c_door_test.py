@@ -11,6 +11,8 @@ import pathlib
 import re
 import sys
 
+from rooms import say
+
 STRUCT = re.compile(r"^ *struct (?:VORTEX_EXPORT )?(\w*(?:Options|Report|Statistics|Progress|Counts|Resources|Overlap"
                     r"|Memory|Speed|Disorder|Key|Part|Limits|Plan|Request|Buffers))(?: : \w+)? \{", re.MULTILINE)
 # Structs that C has in another way, or needs not.
@@ -49,10 +51,7 @@ def main():
                 complaints.append(f"{header.name}: no test in C calls {name}()")
     if structs < 30 or functions < 100:
         complaints.append(f"{structs} structs and {functions} functions: this test reads the headers wrongly")
-    for complaint in complaints:
-        print(complaint)
-    print(f"the door for C: {structs} structs, {functions} functions, {len(complaints)} complaints")
-    return 1 if complaints else 0
+    return say(complaints, f"the door for C: {structs} structs, {functions} functions")
 
 
 if __name__ == "__main__":

@@ -56,9 +56,7 @@ def snippets():
 class Debugger(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.folder = pathlib.Path(temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         (cls.folder / "program.c").write_text(PROGRAM)
         for name in ("vortex", "vortex-streams", "vortex-arrays"):
             library = (BUILD_ROOT / f"lib{name}.so").resolve()

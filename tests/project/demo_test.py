@@ -35,9 +35,7 @@ PROGRAMS = {
 
 class Demo(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (self.folder / "tmp").mkdir()
         for name, script in PROGRAMS.items():
             self.program(f"build/{name}", script)
@@ -115,9 +113,7 @@ class Demo(unittest.TestCase):
 
 class Chart(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.file = pathlib.Path(temporary.name) / "done"
+        self.file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "done"
         self.file.write_text("text searched\t10737418240\t8388608\t2.5\n")
 
     def on_terminal(self, **variables):

@@ -36,9 +36,7 @@ NINJA = 'if [[ $* == *query* ]]; then exit 1; fi; echo "built: $*"'
 
 class Dev(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name).resolve()
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())).resolve()
         for name in ("dev", "tests/suite_report.py"):
             (self.folder / name).parent.mkdir(exist_ok=True)
             shutil.copy(SOURCE_ROOT / name, self.folder / name)

@@ -22,9 +22,7 @@ HEADER = "vortex/thread/futex.h"
 class Hook(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.tree = pathlib.Path(temporary.name) / "tree"
+        cls.tree = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "tree"
         listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                                 cwd=SOURCE_ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
         for name in filter(None, listed.split("\0")):

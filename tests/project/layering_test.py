@@ -17,7 +17,7 @@ import pathlib
 import re
 import sys
 
-from rooms import SOURCES, House
+from rooms import SOURCES, House, say
 from sizes import check_sizes
 
 # Public headers use, beside the C++ library: guarded() jumps, vanishing sorts give way to another
@@ -171,10 +171,7 @@ def main():
     errors += check_readmes(house)
     errors += check_lists(house)
     errors += check_sizes(house)
-    for error in errors:
-        print(error)
-    print(f"layering: {files} files, {len(errors)} complaints")
-    sys.exit(1 if errors or not files else 0)
+    sys.exit(say(errors if files else ["there are no files"], f"layering: {files} files"))
 
 
 if __name__ == "__main__":

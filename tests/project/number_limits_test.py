@@ -12,6 +12,8 @@ import pathlib
 import re
 import sys
 
+from rooms import say
+
 TABLES = ["tests/io/stream_limits_test.cc", "tests/lines/sort_limits_test.cc"]
 TABLE_OF_C = "tests/capi/c_limits_test.c"
 # The types of numbers whose sorts it takes from a table of them all.
@@ -74,10 +76,7 @@ def main():
                 complaints.append(f"{header.name}: no test tries the numbers of {call}()")
     if seen < 100:
         complaints.append(f"only {seen} numbers were found: this test reads the headers wrongly")
-    for complaint in complaints:
-        print(complaint)
-    print(f"numbers: {seen}, {len(complaints)} complaints")
-    return 1 if complaints else 0
+    return say(complaints, f"numbers: {seen}")
 
 
 if __name__ == "__main__":

@@ -129,9 +129,7 @@ int main() {
 
 class RaceDetector(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory(dir=BUILD_ROOT)
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(dir=BUILD_ROOT)))
 
     def run_program(self, text):
         (self.folder / "program.cc").write_text(text)

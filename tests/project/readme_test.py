@@ -97,9 +97,7 @@ class System:
 class Readme(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.folder = pathlib.Path(temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         (cls.folder / "layer").mkdir()
         cls.system = System(cls.folder / "layer")
         cls.addClassCleanup(cls.system.close)

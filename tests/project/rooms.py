@@ -6,6 +6,14 @@ import tomllib
 SOURCES = (".h", ".cc", ".c")
 
 
+def say(complaints, what):
+    """Prints the complaints of a test and what it looked at; the test's exit status."""
+    for complaint in complaints:
+        print(complaint)
+    print(f"{what}, {len(complaints)} complaints")
+    return 1 if complaints else 0
+
+
 class House:
     def __init__(self, root):
         self.root = pathlib.Path(root)

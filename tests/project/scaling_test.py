@@ -36,9 +36,7 @@ esac
 
 class Scaling(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (self.folder / "disk").mkdir()
         shutil.copy(SOURCE_ROOT / "bench" / "scaling" / "run", self.folder)
 

@@ -48,9 +48,7 @@ class Page(html.parser.HTMLParser):
 class Site(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.folder = pathlib.Path(temporary.name) / "site"
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory())) / "site"
         done = subprocess.run([SOURCE_ROOT / "docs/site/make_site", cls.folder, "--build", BUILD_ROOT],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         cls.status, cls.said = done.returncode, done.stdout

@@ -38,9 +38,7 @@ std::list<int> list;
 class SortMistakes(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        temporary = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(temporary.cleanup)
-        cls.folder = pathlib.Path(temporary.name)
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
         # What all calls stand on, compiled once.
         (cls.folder / "head.h").write_text(HEAD)
         subprocess.run([*COMPILER, "-std=c++20", f"-I{INCLUDE}", "-x", "c++-header", cls.folder / "head.h",

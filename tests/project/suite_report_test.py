@@ -13,9 +13,7 @@ REPORT = pathlib.Path(__file__).resolve().parent.parent / "suite_report.py"
 
 class SuiteReport(unittest.TestCase):
     def setUp(self):
-        temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.folder = pathlib.Path(temporary.name)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
         (self.folder / "meson-logs").mkdir()
         (self.folder / "meson-info").mkdir()
         self.output = self.folder / "output"
