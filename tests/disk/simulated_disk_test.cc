@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -250,23 +251,32 @@ TEST(RequestCost, OfASlowDiskTakesNoLonger) {
   EXPECT_EQ(measure_request_cost(disk, folder.path(), options), 0);
 }
 
-TEST(RequestCost, ErrorsAreThrown) {
+// Where there is no folder, where one of `requests` fails, and where requests have an odd size;
+// no file stays. `request_bytes` 0: as by default.
+template <typename Result>
+void expect_errors(Result (*measure)(Disk&, const std::string&, const DiskSpeedOptions&),
+                   std::size_t request_bytes, const std::vector<std::uint64_t>& requests) {
   const test::TemporaryFolder folder;
   VirtualClock clock;
   SimulatedDisk good(clock, {});
   DiskSpeedOptions options = on(clock);
-  options.request_bytes = 512 << 10;
-  EXPECT_THROW(measure_request_cost(good, folder.file("missing"), options), Error);
-  const std::uint64_t writes = 17, small = 256, large = 16;
-  for (const std::uint64_t request : {std::uint64_t{0}, writes - 1, writes, writes + small - 1,
-                                      writes + small, writes + 2 * (small + large) - 1}) {
+  if (request_bytes > 0) options.request_bytes = request_bytes;
+  EXPECT_THROW(measure(good, folder.file("missing"), options), Error);
+  for (const std::uint64_t request : requests) {
     FaultyDisk disk(std::make_unique<SimulatedDisk>(clock, ServiceModel{}),
                     test::error_at(request, EIO));
-    EXPECT_THROW(measure_request_cost(disk, folder.path(), options), Error) << request;
+    EXPECT_THROW(measure(disk, folder.path(), options), Error) << request;
     EXPECT_EQ(folder.entries(), 0u);
   }
   options.request_bytes = 1000;
-  EXPECT_THROW(measure_request_cost(good, folder.path(), options), Error);
+  EXPECT_THROW(measure(good, folder.path(), options), Error);
+}
+
+TEST(RequestCost, ErrorsAreThrown) {
+  const std::uint64_t writes = 17, small = 256, large = 16;
+  expect_errors(measure_request_cost, 512 << 10,
+                {0, writes - 1, writes, writes + small - 1, writes + small,
+                 writes + 2 * (small + large) - 1});
 }
 
 TEST(DiskSpeed, OfAFileSmallerThanARequest) {
@@ -297,19 +307,9 @@ TEST(DiskSpeed, OfARealDiskIsSomething) {
 }
 
 TEST(DiskSpeed, ErrorsAreThrown) {
-  const test::TemporaryFolder folder;
-  VirtualClock clock;
-  SimulatedDisk good(clock, {});
-  DiskSpeedOptions options = on(clock);
-  EXPECT_THROW(measure_disk_speed(good, folder.file("missing"), options), Error);
-  for (std::uint64_t request = 0; request < 36; ++request) {
-    FaultyDisk disk(std::make_unique<SimulatedDisk>(clock, ServiceModel{}),
-                    test::error_at(request, EIO));
-    EXPECT_THROW(measure_disk_speed(disk, folder.path(), options), Error) << request;
-    EXPECT_EQ(folder.entries(), 0u);
-  }
-  options.request_bytes = 1000;
-  EXPECT_THROW(measure_disk_speed(good, folder.path(), options), Error);
+  std::vector<std::uint64_t> requests(36);
+  std::iota(requests.begin(), requests.end(), 0);
+  expect_errors(measure_disk_speed, 0, requests);
 }
 
 TEST(DiskSpeed, TimeOfReadingAndWriting) {
