@@ -310,6 +310,7 @@ int vtx_sort_unique_records(void* records, size_t count, const vtx_record_format
 }
 
 // The sorts of a type of keys.
+// NOLINTBEGIN(bugprone-macro-parentheses): Key is a type
 #define DEFINE_SORTS(Key, name)                                                   \
   int vtx_sort_##name(Key* keys, size_t count, const vtx_sort_options* options) { \
     return vortex::capi::sort_array(keys, count, options);                        \
@@ -318,6 +319,7 @@ int vtx_sort_unique_records(void* records, size_t count, const vtx_record_format
                             const vtx_sort_options* options) {                    \
     return vortex::capi::sort_pairs(pairs, count, options);                       \
   }
+// NOLINTEND(bugprone-macro-parentheses)
 
 DEFINE_SORTS(int32_t, i32)
 DEFINE_SORTS(uint32_t, u32)
