@@ -300,8 +300,10 @@ bool Stream::State::fill(const Fault& fault, FailureCall& call) noexcept {
 }
 
 void Stream::State::forget_replaced_filler() noexcept {
-  filler.forget([this](const std::byte* at) {
-    return !stream.is_vacant(static_cast<std::uint64_t>(at - stream.base()) / stream.block_bytes());
+  const std::uint64_t block = stream.block_bytes();
+  if (block == 0) return;  // fill() has refused it
+  filler.forget([this, block](const std::byte* at) {
+    return !stream.is_vacant(static_cast<std::uint64_t>(at - stream.base()) / block);
   });
 }
 
