@@ -64,9 +64,13 @@ void print_json(const SortPlan& plan) {
       {"in_memory", plan.in_memory()},
   });
   if (!plan.in_memory()) {
-    const bool length_known = plan.input_bytes.has_value();
-    json["most_runs"] = known(length_known ? std::optional(plan.runs) : std::nullopt);
-    json["passes"] = known(length_known ? std::optional<std::uint64_t>(plan.passes) : std::nullopt);
+    const auto if_length_known = [&](std::uint64_t number) {
+      return known(plan.input_bytes ? std::optional(number) : std::nullopt);
+    };
+    json["expected_runs"] = if_length_known(plan.expected_runs);
+    json["most_runs"] = if_length_known(plan.runs);
+    json["expected_passes"] = if_length_known(plan.expected_passes);
+    json["passes"] = if_length_known(plan.passes);
     json["merge_order"] = plan.merge_order;
     json["read_buffers"] = plan.read_buffers;
     json["write_requests"] = plan.write_requests;

@@ -148,11 +148,13 @@ struct VORTEX_EXPORT SortPlan {
   std::size_t run_write_behind = 0;   // blocks of a run on their way to the disks
 
   // Merging. How many runs there are is known for records of one length and inputs of known
-  // length only; else `runs` and `passes` are 0, and merge_order is the largest, of records that
+  // length only; else these and the passes are 0, and merge_order is the largest, of records that
   // are shorter than a block.
-  std::uint64_t runs = 0;  // at most
+  std::uint64_t runs = 0;           // at most
+  std::uint64_t expected_runs = 0;  // of records in no order; those in order make fewer
   std::uint64_t merge_order = 0;
-  unsigned passes = 0;
+  unsigned passes = 0;           // at most
+  unsigned expected_passes = 0;  // as many runs take
   // How the last merge divides the pool: blocks to read, and requests of the output under way.
   std::size_t read_buffers = 0;
   std::size_t write_requests = 0;

@@ -45,16 +45,22 @@ void add_input_merge(PlanText& text, const SortPlan& plan) {
                        std::to_string(plan.merge_order) + " at a time");
 }
 
+std::string expected_and_most(std::uint64_t expected, std::uint64_t most) {
+  return std::to_string(expected) +
+         (expected == most ? "" : " expected, at most " + std::to_string(most));
+}
+
 void add_record_merge(PlanText& text, const SortPlan& plan) {
   if (plan.input_bytes) {
-    std::string passes = std::to_string(plan.passes);
-    if (plan.passes > 1) {
-      const MergePass first = next_merge_pass(plan.runs, plan.merge_order, plan.merge_order);
-      if (first.merged < plan.runs) {
+    std::string passes = expected_and_most(plan.expected_passes, plan.passes);
+    if (plan.expected_passes > 1) {
+      const std::uint64_t runs = plan.expected_runs;
+      const MergePass first = next_merge_pass(runs, plan.merge_order, plan.merge_order);
+      if (first.merged < runs) {
         passes += ", the first of " + std::to_string(first.merged) + " runs only";
       }
     }
-    text.add("runs", "at most " + std::to_string(plan.runs));
+    text.add("runs", expected_and_most(plan.expected_runs, plan.runs));
     text.add("passes", passes);
   }
   text.add("merge order", std::to_string(plan.merge_order));

@@ -77,6 +77,22 @@ double cost_of(const RecordPlan& plan) {
   return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes));
 }
 
+// How many runs there are at most, and how many of records in no order, and their merges.
+void count_runs(RecordPlan& plan, std::uint64_t largest_order) {
+  plan.run_begin_bytes = bytes_to_begin_run(plan, largest_order);
+  plan.least_run_bytes = plan.run_begin_bytes != 0 ? plan.run_begin_bytes : plan.run_bytes;
+  plan.runs = detail::units_for(*plan.input_bytes, plan.least_run_bytes);
+  plan.merge_order = std::min(plan.runs, largest_order);
+  plan.passes = merge_passes(plan.runs, largest_order);
+  // Twice as long but for what ranges of unequal length lose, which was seen to be a sixteenth;
+  // and the first and the last ones are shorter.
+  const std::uint64_t expected_bytes = plan.least_run_bytes / 8 * 15;
+  plan.expected_runs = std::min(
+      plan.runs,
+      detail::units_for(*plan.input_bytes, std::max<std::uint64_t>(expected_bytes, 1)) + 1);
+  plan.expected_passes = merge_passes(plan.expected_runs, largest_order);
+}
+
 // A plan with this memory and block size, if there is one.
 std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_t memory_bytes,
                                     std::size_t block_bytes) {
@@ -125,13 +141,7 @@ std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_
     const std::uint64_t largest = plan.largest_merge_order();
     if (largest < 2) return std::nullopt;
     plan.merge_order = largest;
-    if (request.bytes) {
-      plan.run_begin_bytes = bytes_to_begin_run(plan, largest);
-      plan.least_run_bytes = plan.run_begin_bytes != 0 ? plan.run_begin_bytes : plan.run_bytes;
-      plan.runs = detail::units_for(*request.bytes, plan.least_run_bytes);
-      plan.merge_order = std::min(plan.runs, largest);
-      plan.passes = merge_passes(plan.runs, largest);
-    }
+    if (request.bytes) count_runs(plan, largest);
     plan.stream_memory_bytes =
         std::max(plan.stream_memory_bytes, (plan.merge_order + 1) * bytes_of_run_stream());
   }
@@ -191,7 +201,11 @@ bool RecordPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs)
   larger.pool_blocks +=
       static_cast<std::size_t>((bytes - streams) / (block_bytes + bytes_beside_block()));
   larger.merge_order = std::min(runs, larger.largest_merge_order());
-  if (input_bytes) larger.passes = merge_passes(runs, larger.merge_order);
+  if (input_bytes) {
+    larger.passes = merge_passes(runs, larger.merge_order);
+    larger.expected_runs = std::min(expected_runs, runs);
+    larger.expected_passes = merge_passes(larger.expected_runs, larger.merge_order);
+  }
   const std::optional<std::uint64_t> data = private_memory_left();
   if (BlockPool::maps_needed(larger.pool_blocks) > request.most_maps ||
       larger.address_space_bytes() > request.address_space_bytes ||

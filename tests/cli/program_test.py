@@ -539,7 +539,9 @@ class Sort(Program):
                     "sort", "in", "-o", "-", "--form", "records", "-S", memory,
                     "--json").stderr)
                 self.assertEqual(plan["block_bytes"], report["block_bytes"])
+                self.assertEqual(plan["expected_passes"], report["passes"])
                 self.assertGreaterEqual(plan["passes"], report["passes"])
+                self.assertAlmostEqual(plan["expected_runs"], report["runs"], delta=1)
                 self.assertGreaterEqual(plan["most_runs"], report["runs"])
             self.assertEqual(self.names(), ["in"])
         plan = json.loads(self.run_vortex("sort", "-", "-o", "out", "--form", "records", "--plan",

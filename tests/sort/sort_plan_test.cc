@@ -64,6 +64,8 @@ void expect_consistent(const RecordPlan& plan) {
     EXPECT_LT((plan.runs - 1) * plan.least_run_bytes, *request.bytes);
     EXPECT_LE(plan.least_run_bytes, plan.run_bytes);
     EXPECT_EQ(merge_passes(plan.runs, plan.merge_order), plan.passes);
+    EXPECT_LE(plan.expected_runs, plan.runs);
+    EXPECT_EQ(merge_passes(plan.expected_runs, plan.merge_order), plan.expected_passes);
   }
   EXPECT_GE(plan.merge_order, 2U);
   EXPECT_LE(plan.merge_order, plan.largest_merge_order());
