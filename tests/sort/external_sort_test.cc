@@ -619,9 +619,10 @@ TEST(ExternalSortProgress, IsReportedWhileARunIsWritten) {
     if (threads > 1) {
       EXPECT_GE(again, 1U);
     } else {
-      // What is read, and what is written, but for the rest of each.
+      // One for each step of what is read, and of what is written: neither alone makes so many.
+      // Some are half as long again, since what is read is taken up to where memory is full.
       const std::uint64_t steps = 2 * sort.list.bytes.size() / SortWatch::kNoteBytes;
-      EXPECT_GE(reports + report.runs + 1, steps);
+      EXPECT_GE(reports, steps * 5 / 8);
     }
   }
 }
