@@ -77,6 +77,33 @@ struct LanesU64 {
   }
 };
 
+// For processors that take the least of 64-bit words in several operations, as Intel's do: a
+// comparison and a move by its mask are fewer.
+struct ComparedLanesU64 : LanesU64 {
+  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
+    exchange_some(_mm512_cmplt_epu64_mask(b, a), a, b);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
+    exchange_some(out_of_order<G>(a, b), a, b);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
+    return _mm512_mask_mov_epi64(a, out_of_order<G>(a, b), b);
+  }
+
+ private:
+  template <int G>
+  VORTEX_NETWORK_TARGET static __mmask8 out_of_order(Vector a, Vector b) noexcept {
+    return _kxor_mask8(_mm512_cmplt_epu64_mask(b, a), static_cast<__mmask8>(upper_halves<G>()));
+  }
+  VORTEX_NETWORK_TARGET static void exchange_some(__mmask8 lanes, Vector& a, Vector& b) noexcept {
+    const Vector low = _mm512_mask_mov_epi64(a, lanes, b);
+    b = _mm512_mask_mov_epi64(b, lanes, a);
+    a = low;
+  }
+};
+
 struct LanesU32 {
   using Record = std::uint32_t;
   using Vector = __m512i;

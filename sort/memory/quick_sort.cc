@@ -21,21 +21,39 @@ namespace vortex { inline namespace v0 { namespace detail {
 
 namespace {
 
-// Byte l of order m tells which lane goes to lane l: first those without a bit in m, then the
-// others.
-constexpr std::array<std::uint64_t, 256> kLowerFirst = [] {
-  std::array<std::uint64_t, 256> orders{};
+// Which lane goes to lane l, in kBits bits from l * kBits on: first those without a bit in the
+// mask, then the others.
+template <typename Order, int kBits>
+constexpr std::array<Order, 256> kLowerFirst = [] {
+  std::array<Order, 256> orders{};
   for (unsigned mask = 0; mask < 256; ++mask) {
     int to = 0;
-    for (const unsigned wanted : {0u, 1u}) {
+    for (const unsigned wanted : {1u, 0u}) {
       for (unsigned lane = 0; lane < 8; ++lane) {
-        if ((mask >> lane & 1) == wanted) orders[mask] |= std::uint64_t{lane} << 8 * to++;
+        if ((mask >> lane & 1) == wanted) orders[mask] |= Order{lane} << kBits * to++;
       }
     }
   }
   return orders;
 }();
 
+// What lies between two parts that grow towards each other.
+template <typename Bits>
+struct Gap {
+  Bits* begin;
+  std::size_t words;
+
+  Bits* end() const noexcept { return begin + words; }
+  // So many words come out of it, the lanes with bits in `lower` at its begin, the others at its
+  // end.
+  void shrink(std::size_t count, unsigned lower) noexcept {
+    begin += __builtin_popcount(lower);
+    words -= count;
+  }
+};
+
+// Eight lanes at a time, since there are as many orders as a table of few cache lines holds. A
+// permutation looks at the lowest bits of its lanes alone, so that one shift makes it of an order.
 struct CutU64 {
   using Bits = std::uint64_t;
   static constexpr std::size_t kLanes = 8;
@@ -43,24 +61,41 @@ struct CutU64 {
   VORTEX_NETWORK_TARGET static __m512i all(Bits word) noexcept {
     return _mm512_set1_epi64(static_cast<long long>(word));
   }
-  // Which lanes are greater.
-  VORTEX_NETWORK_TARGET static unsigned above(__m512i v, __m512i pivot) noexcept {
-    return _mm512_cmpgt_epu64_mask(v, pivot);
+  // Which lanes are not greater.
+  VORTEX_NETWORK_TARGET static unsigned lower(__m512i v, __m512i pivot) noexcept {
+    return _mm512_cmple_epu64_mask(v, pivot);
   }
-  // The other lanes to `left`, those to where `right` ends. Both have room for a vector.
-  VORTEX_NETWORK_TARGET static void store(__m512i v, unsigned above, Bits* left,
-                                          Bits* right) noexcept {
-    const __m128i order =
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(kLowerFirst.data() + above));
-    const __m512i cut = _mm512_permutexvar_epi64(_mm512_cvtepu8_epi64(order), v);
-    _mm512_storeu_si512(left, cut);
-    _mm512_storeu_si512(right - kLanes, cut);
+  // The lanes with bits in `lower` to the begin of a gap, the others to its end. It has room for
+  // two vectors, or for one that fills it.
+  VORTEX_NETWORK_TARGET static void cut(__m512i v, unsigned lower, Gap<Bits>& gap) noexcept {
+    const __m512i order =
+        _mm512_set1_epi64(static_cast<long long>(kLowerFirst<std::uint64_t, 8>[lower]));
+    const __m512i lanes = _mm512_srlv_epi64(order, _mm512_setr_epi64(0, 8, 16, 24, 32, 40, 48, 56));
+    const __m512i cut = _mm512_permutexvar_epi64(lanes, v);
+    _mm512_storeu_si512(gap.begin, cut);
+    _mm512_storeu_si512(gap.end() - kLanes, cut);
+    gap.shrink(kLanes, lower);
   }
   // The lanes with bits in `wanted`, to `at`.
   VORTEX_NETWORK_TARGET static void store_some(__m512i v, unsigned wanted, Bits* at) noexcept {
     const __m512i some = _mm512_maskz_compress_epi64(static_cast<__mmask8>(wanted), v);
     const auto size = static_cast<unsigned>(__builtin_popcount(wanted));
     _mm512_mask_storeu_epi64(at, static_cast<__mmask8>((1u << size) - 1), some);
+  }
+  // Words that lie `apart`.
+  VORTEX_NETWORK_TARGET static __m512i gather(const Bits* words, std::size_t apart) noexcept {
+    const __m512i places = _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
+                                              _mm512_set1_epi64(static_cast<long long>(apart)));
+    return _mm512_i64gather_epi64(places, words, 8);
+  }
+  VORTEX_NETWORK_TARGET static __m512i middle(__m512i a, __m512i b, __m512i c) noexcept {
+    const __m512i low = _mm512_min_epu64(a, b), high = _mm512_max_epu64(a, b);
+    return _mm512_max_epu64(low, _mm512_min_epu64(high, c));
+  }
+  VORTEX_NETWORK_TARGET static Bits middle_of_lanes(__m512i v) noexcept {
+    v = middle(v, _mm512_alignr_epi64(v, v, 3), _mm512_alignr_epi64(v, v, 6));
+    v = middle(v, _mm512_alignr_epi64(v, v, 1), _mm512_alignr_epi64(v, v, 2));
+    return static_cast<Bits>(_mm_cvtsi128_si64(_mm512_castsi512_si128(v)));
   }
 };
 
@@ -71,45 +106,59 @@ struct CutU32 {
   VORTEX_NETWORK_TARGET static __m512i all(Bits word) noexcept {
     return _mm512_set1_epi32(static_cast<int>(word));
   }
-  VORTEX_NETWORK_TARGET static unsigned above(__m512i v, __m512i pivot) noexcept {
-    return _mm512_cmpgt_epu32_mask(v, pivot);
+  VORTEX_NETWORK_TARGET static unsigned lower(__m512i v, __m512i pivot) noexcept {
+    return _mm512_cmple_epu32_mask(v, pivot);
   }
-  VORTEX_NETWORK_TARGET static void store(__m512i v, unsigned above, Bits* left,
-                                          Bits* right) noexcept {
-    _mm512_storeu_si512(left, _mm512_maskz_compress_epi32(static_cast<__mmask16>(~above), v));
-    store_some(v, above, right - __builtin_popcount(above));
+  VORTEX_NETWORK_TARGET static void cut(__m512i v, unsigned lower, Gap<Bits>& gap) noexcept {
+    cut_half(_mm512_castsi512_si256(v), lower & 0xff, gap);
+    cut_half(_mm512_extracti64x4_epi64(v, 1), lower >> 8, gap);
   }
   VORTEX_NETWORK_TARGET static void store_some(__m512i v, unsigned wanted, Bits* at) noexcept {
     const __m512i some = _mm512_maskz_compress_epi32(static_cast<__mmask16>(wanted), v);
     const auto size = static_cast<unsigned>(__builtin_popcount(wanted));
     _mm512_mask_storeu_epi32(at, static_cast<__mmask16>((1u << size) - 1), some);
   }
+  VORTEX_NETWORK_TARGET static __m512i gather(const Bits* words, std::size_t apart) noexcept {
+    const __m512i places =
+        _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+                           _mm512_set1_epi32(static_cast<int>(apart)));
+    return _mm512_i32gather_epi32(places, words, 4);
+  }
+  VORTEX_NETWORK_TARGET static __m512i middle(__m512i a, __m512i b, __m512i c) noexcept {
+    const __m512i low = _mm512_min_epu32(a, b), high = _mm512_max_epu32(a, b);
+    return _mm512_max_epu32(low, _mm512_min_epu32(high, c));
+  }
+  VORTEX_NETWORK_TARGET static Bits middle_of_lanes(__m512i v) noexcept {
+    v = middle(v, _mm512_alignr_epi32(v, v, 5), _mm512_alignr_epi32(v, v, 10));
+    v = middle(v, _mm512_alignr_epi32(v, v, 1), _mm512_alignr_epi32(v, v, 2));
+    return static_cast<Bits>(_mm_cvtsi128_si32(_mm512_castsi512_si128(v)));
+  }
+
+ private:
+  VORTEX_NETWORK_TARGET static void cut_half(__m256i v, unsigned lower, Gap<Bits>& gap) noexcept {
+    const __m256i order = _mm256_set1_epi32(static_cast<int>(kLowerFirst<std::uint32_t, 4>[lower]));
+    const __m256i lanes = _mm256_srlv_epi32(order, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+    const __m256i cut = _mm256_permutevar8x32_epi32(v, lanes);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(gap.begin), cut);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(gap.end() - kLanes / 2), cut);
+    gap.shrink(kLanes / 2, lower);
+  }
 };
 
-// Where the two parts end that grow towards each other.
 template <typename Cut>
-struct Parts {
-  using Bits = typename Cut::Bits;
-  Bits* left;
-  Bits* right;
-
-  VORTEX_NETWORK_TARGET void add(__m512i v, __m512i pivot) noexcept {
-    const unsigned above = Cut::above(v, pivot);
-    Cut::store(v, above, left, right);
-    const auto size = static_cast<std::size_t>(__builtin_popcount(above));
-    left += Cut::kLanes - size;
-    right -= size;
-  }
-  // The first `count` lanes alone, for which there may be no more room than they take.
-  VORTEX_NETWORK_TARGET void add_some(__m512i v, std::size_t count, __m512i pivot) noexcept {
-    const unsigned valid = (1u << count) - 1;
-    const unsigned above = Cut::above(v, pivot) & valid, others = above ^ valid;
-    Cut::store_some(v, others, left);
-    left += __builtin_popcount(others);
-    right -= __builtin_popcount(above);
-    Cut::store_some(v, above, right);
-  }
-};
+VORTEX_NETWORK_TARGET void cut(__m512i v, __m512i pivot, Gap<typename Cut::Bits>& gap) noexcept {
+  Cut::cut(v, Cut::lower(v, pivot), gap);
+}
+// The first `count` lanes alone, for which there may be no more room than they take.
+template <typename Cut>
+VORTEX_NETWORK_TARGET void cut_some(__m512i v, std::size_t count, __m512i pivot,
+                                    Gap<typename Cut::Bits>& gap) noexcept {
+  const unsigned valid = (1u << count) - 1;
+  const unsigned lower = Cut::lower(v, pivot) & valid;
+  Cut::store_some(v, lower, gap.begin);
+  gap.shrink(count, lower);
+  Cut::store_some(v, lower ^ valid, gap.end());
+}
 
 // Brings the words that are not above the pivot to the front, and returns how many they are. There
 // are more than kMaxSmallSort words.
@@ -135,12 +184,12 @@ VORTEX_NETWORK_TARGET std::size_t partition(typename Cut::Bits* words, std::size
   }
   low += kStep;
   high -= kStep;
-  Parts<Cut> parts{words, words + count};
+  Gap<Bits> gap{words, count};
   // Two steps are in registers, so that there is room for one on the side that is not read from; on
   // the other side, what is read makes it.
   while (low != high) {
     // Nobody foresees which side: no branch.
-    const bool lower = low - parts.left <= parts.right - high;
+    const bool lower = low - gap.begin <= gap.end() - high;
     const Bits* const from = lower ? low : high - kStep;
     low += lower ? kStep : 0;
     high -= lower ? 0 : kStep;
@@ -148,31 +197,39 @@ VORTEX_NETWORK_TARGET std::size_t partition(typename Cut::Bits* words, std::size
 #pragma GCC unroll 4
     for (std::size_t i = 0; i < kAtOnce; ++i) step[i] = _mm512_loadu_si512(from + i * kLanes);
 #pragma GCC unroll 4
-    for (std::size_t i = 0; i < kAtOnce; ++i) parts.add(step[i], pivot);
+    for (std::size_t i = 0; i < kAtOnce; ++i) cut<Cut>(step[i], pivot, gap);
   }
 #pragma GCC unroll 4
-  for (std::size_t i = 0; i < kAtOnce; ++i) parts.add(first[i], pivot);
+  for (std::size_t i = 0; i < kAtOnce; ++i) cut<Cut>(first[i], pivot, gap);
 #pragma GCC unroll 4
-  for (std::size_t i = 0; i + 1 < kAtOnce; ++i) parts.add(last[i], pivot);
+  for (std::size_t i = 0; i + 1 < kAtOnce; ++i) cut<Cut>(last[i], pivot, gap);
   // From here on two vectors that are stored whole could meet.
-  parts.add_some(last[kAtOnce - 1], kLanes, pivot);
+  cut_some<Cut>(last[kAtOnce - 1], kLanes, pivot, gap);
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < kAtOnce; ++i) {
-    if (i * kLanes < rest) parts.add_some(aside[i], std::min(rest - i * kLanes, kLanes), pivot);
+    if (i * kLanes < rest) cut_some<Cut>(aside[i], std::min(rest - i * kLanes, kLanes), pivot, gap);
   }
-  return static_cast<std::size_t>(parts.left - words);
+  return static_cast<std::size_t>(gap.begin - words);
 }
 
-// Of some words, evenly spread.
-template <typename Bits>
-Bits middle_of_sample(const Bits* words, std::size_t count, SmallSort<Bits> sort_few) noexcept {
-  constexpr std::size_t kMany = 1024, kMost = 64;
-  const std::size_t size = count < kMany ? kMost / 2 : kMost;
-  Bits sample[kMost];
-  const std::size_t apart = count / size;
-  for (std::size_t i = 0; i < size; ++i) sample[i] = words[i * apart + apart / 2];
-  sort_few(sample, size, sample);
-  return sample[size / 2 - 1];
+// Near the middle of some words, which lie evenly spread. Few words are not worth sorting a sample:
+// that is three vectors of them, of each three lanes the middle one, and so on.
+template <typename Cut>
+VORTEX_NETWORK_TARGET typename Cut::Bits middle_of_sample(
+    const typename Cut::Bits* words, std::size_t count,
+    SmallSort<typename Cut::Bits> sort_few) noexcept {
+  constexpr std::size_t kMany = 2048, kSample = 64;
+  if (count < kMany) {
+    const std::size_t apart = count / Cut::kLanes, third = apart / 3;
+    return Cut::middle_of_lanes(Cut::middle(Cut::gather(words, apart),
+                                            Cut::gather(words + third, apart),
+                                            Cut::gather(words + 2 * third, apart)));
+  }
+  typename Cut::Bits sample[kSample];
+  const std::size_t apart = count / kSample;
+  for (std::size_t i = 0; i < kSample; ++i) sample[i] = words[i * apart + apart / 2];
+  sort_few(sample, kSample, sample);
+  return sample[kSample / 2 - 1];
 }
 
 // False, and the words are in some order, when their parts were so uneven that `levels` did not do.
@@ -182,7 +239,7 @@ VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int 
                               SmallSort<typename Cut::Bits> sort_few) noexcept {
   while (count > kMaxSmallSort) {
     if (levels-- == 0) return false;
-    const auto pivot = middle_of_sample(words, count, sort_few);
+    const auto pivot = middle_of_sample<Cut>(words, count, sort_few);
     std::size_t lower = partition<Cut>(words, count, pivot);
     if (lower == count) {
       // The pivot is the greatest word: the others are below it.

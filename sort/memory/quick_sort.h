@@ -7,6 +7,13 @@
 
 #include "vortex/version.h"
 
+// Loops in such a function become vectors as wide as those of the sort.
+#if defined(__x86_64__)
+#define VORTEX_WIDE_LOOPS [[gnu::flatten, gnu::target("avx512f,avx512dq,avx512bw,avx512vl")]]
+#else
+#define VORTEX_WIDE_LOOPS
+#endif
+
 namespace vortex { inline namespace v0 { namespace detail {
 
 // Of more words, levels of quicksort cost more than those of a radix sort, which gains most on long
@@ -32,6 +39,15 @@ VORTEX_EXPORT bool quick_sort(std::uint64_t* words, std::size_t count, int level
 template <typename Bits>
 bool quick_sort(Bits* words, std::size_t count) noexcept {
   return quick_sort(words, count, quick_sort_levels(count));
+}
+
+// The same for words that a codec makes such as have this order, where isa_in_use() is kAvx512.
+template <typename Bits, typename Codec>
+VORTEX_WIDE_LOOPS bool quick_sort(Bits* words, std::size_t count, const Codec& codec) noexcept {
+  codec.encode(words, count);
+  const bool sorted = quick_sort(words, count);
+  codec.decode(words, count);
+  return sorted;
 }
 
 }}}  // namespace vortex::v0::detail

@@ -89,7 +89,7 @@ VORTEX_NETWORK_TARGET void columns_in_order(__m512i* v, __m512i* out) noexcept {
 }
 
 // The first kWhole registers are full, and loaded and stored whole.
-template <int R, int kWhole>
+template <typename Lanes, int R, int kWhole>
 VORTEX_NETWORK_TARGET void sort_u64(const std::uint64_t* in, std::size_t count,
                                     std::uint64_t* out) noexcept {
   const __m512i most = _mm512_set1_epi64(-1);
@@ -99,7 +99,7 @@ VORTEX_NETWORK_TARGET void sort_u64(const std::uint64_t* in, std::size_t count,
     v[i] = i < kWhole ? _mm512_loadu_si512(in + 8 * i)
                       : _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(count, i), in + 8 * i);
   }
-  sort_registers<LanesU64, R>(v);
+  sort_registers<Lanes, R>(v);
   columns_in_order<R>(v, ordered);
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
@@ -108,6 +108,18 @@ VORTEX_NETWORK_TARGET void sort_u64(const std::uint64_t* in, std::size_t count,
     } else {
       _mm512_mask_storeu_epi64(out + 8 * i, mask_of<__mmask8>(count, i), ordered[i]);
     }
+  }
+}
+
+template <typename Lanes>
+VORTEX_AVX512 void sort_few_u64(const std::uint64_t* in, std::size_t count,
+                                std::uint64_t* out) noexcept {
+  if (count > 64) {
+    sort_u64<Lanes, 16, 8>(in, count, out);
+  } else if (count > 32) {
+    sort_u64<Lanes, 8, 4>(in, count, out);
+  } else {
+    sort_u64<Lanes, 4, 0>(in, count, out);
   }
 }
 
@@ -155,20 +167,25 @@ VORTEX_NETWORK_TARGET void columns_in_order_u32(const __m512i* v, __m512i* out) 
   }
 }
 
-template <int R>
+template <int R, int kWhole>
 VORTEX_NETWORK_TARGET void sort_u32(const std::uint32_t* in, std::size_t count,
                                     std::uint32_t* out) noexcept {
   const __m512i most = _mm512_set1_epi64(-1);
   __m512i v[R], ordered[R];
 #pragma GCC unroll 8
   for (int i = 0; i < R; ++i) {
-    v[i] = _mm512_mask_loadu_epi32(most, mask_of<__mmask16>(count, i), in + 16 * i);
+    v[i] = i < kWhole ? _mm512_loadu_si512(in + 16 * i)
+                      : _mm512_mask_loadu_epi32(most, mask_of<__mmask16>(count, i), in + 16 * i);
   }
   sort_registers<LanesU32, R>(v);
   columns_in_order_u32<R>(v, ordered);
 #pragma GCC unroll 8
   for (int i = 0; i < R; ++i) {
-    _mm512_mask_storeu_epi32(out + 16 * i, mask_of<__mmask16>(count, i), ordered[i]);
+    if (i < kWhole) {
+      _mm512_storeu_si512(out + 16 * i, ordered[i]);
+    } else {
+      _mm512_mask_storeu_epi32(out + 16 * i, mask_of<__mmask16>(count, i), ordered[i]);
+    }
   }
 }
 
@@ -279,12 +296,10 @@ VORTEX_NETWORK_TARGET bool sort_pair64_stably(const Pair64* in, std::size_t coun
 VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count,
                                          std::uint64_t* out) noexcept {
   if (count == 0) return;  // no record, no pointer
-  if (count > 64) {
-    sort_u64<16, 8>(in, count, out);
-  } else if (count > 32) {
-    sort_u64<8, 4>(in, count, out);
+  if (__builtin_cpu_is("intel")) {
+    sort_few_u64<ComparedLanesU64>(in, count, out);
   } else {
-    sort_u64<4, 0>(in, count, out);
+    sort_few_u64<LanesU64>(in, count, out);
   }
 }
 
@@ -292,9 +307,11 @@ VORTEX_AVX512 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t co
                                          std::uint32_t* out) noexcept {
   if (count == 0) return;  // no record, no pointer
   if (count > 64) {
-    sort_u32<8>(in, count, out);
+    sort_u32<8, 4>(in, count, out);
+  } else if (count > 32) {
+    sort_u32<4, 2>(in, count, out);
   } else {
-    sort_u32<4>(in, count, out);
+    sort_u32<4, 0>(in, count, out);
   }
 }
 

@@ -41,10 +41,7 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
         (count <= max_quick_words<Record>(rules.floats) ||
          (count <= kMaxQuickRepeatedWords &&
           FewValues<Record, Codec>::seem_to_repeat({records, count})))) {
-      codec.encode(records, count);
-      const bool sorted = quick_sort(records, count);
-      codec.decode(records, count);
-      if (sorted) return;
+      if (quick_sort(records, count, codec)) return;
     }
   }
   sort_in_place(records, count, rules, codec, threads);
