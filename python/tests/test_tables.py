@@ -253,7 +253,7 @@ vortex.sort_table(sys.argv[4], sys.argv[2], sys.argv[3], memory=100 << 20)
     write(pa.table({name: small[name] for name in columns}), tmp_path / "small.parquet")
     kib, _ = peak_of(program, *(str(tmp_path / name) for name in ("small.parquet", "out.parquet")), by,
                      str(tmp_path / "in.parquet"))  # fmt: skip
-    assert kib < 132 << 10
+    assert kib < 104 << 10
     metadata = pq.read_metadata(tmp_path / "out.parquet")
     groups = [metadata.row_group(at).total_byte_size for at in range(metadata.num_row_groups)]
     assert len(groups) > 1 and max(groups) < 16 << 20

@@ -59,6 +59,11 @@ def _arrow() -> Any:
     return pyarrow
 
 
+def _give_back() -> None:
+    """Gives back what PyArrow has freed, which it keeps for a while; on a busy machine that is much."""
+    _arrow().default_memory_pool().release_unused()
+
+
 # Keys.
 
 
@@ -560,7 +565,10 @@ def _merged(runs: list[_Run], threads: int) -> Iterator[pa.Table]:
                           default=(None, 0))  # fmt: skip
         batches = [batch for place, window in enumerate(windows) for batch in window.take(bound, place <= last)]
         table = pa.Table.from_batches(batches)
-        yield table.take(pa.array(_order(_stored_keys(table), threads)))
+        batches.clear()
+        table = table.take(pa.array(_order(_stored_keys(table), threads)))
+        _give_back()
+        yield table
 
 
 def _cut(tables: Iterator[pa.Table], first: int) -> Iterator[pa.Table]:
@@ -711,7 +719,7 @@ def sort_table(
                 written += len(table)
                 sort.tell("writing", written, total)
             output.finish()
-    pa.default_memory_pool().release_unused()
+    _give_back()
     return SortReport(rows.count, written, sort.formed, sort.passes)
 
 
@@ -727,6 +735,7 @@ def _read(sort: _Sort, files: list[str], schema: pa.Schema, orders: list[_Order]
     batches: list[pa.RecordBatch] = []
 
     def sorted_rows() -> pa.Table:
+        _give_back()
         table = pa.Table.from_batches(batches, schema)
         batches.clear()
         keys = _keys(table, orders, nulls_last)
@@ -749,7 +758,7 @@ def _read(sort: _Sort, files: list[str], schema: pa.Schema, orders: list[_Order]
                     run.write(table, sort.batch_bytes)
                     run.end()
                 del table
-                pa.default_memory_pool().release_unused()
+                _give_back()
                 if len(sort.runs) >= 2 * _MOST_RUNS:  # each has a descriptor
                     sort.reduce_runs()
             sort.tell("reading", count, None)
