@@ -38,7 +38,7 @@ def pack_wheel(root, build, python, folder):
     version = re.search(r"version: '(.*)'", (root / "meson.build").read_text(encoding="utf-8")).group(1)
     tag = subprocess.run(
         [python, "-c", "import sys, sysconfig; v = 'cp%d%d' % sys.version_info[:2];"
-         "print(v, v, sysconfig.get_platform().replace('-', '_'), sep='-')"],
+         "print(v, v + sys.abiflags, sysconfig.get_platform().replace('-', '_'), sep='-')"],
         stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
     stem = f"{name.replace('-', '_')}-{version}"
     files = {f"vortex/{path.name}": path.read_bytes() for path in (root / "python/vortex").iterdir() if path.is_file()}
