@@ -115,6 +115,7 @@ std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_
   for (int attempt = request.bytes ? 0 : 1; attempt < 3; ++attempt) {
     const bool forms_runs = attempt != 0;
     plan.formation.emits_beside = forms_runs && request.threads > 1;
+    plan.formation.fits = !forms_runs;
     plan.formation.buckets = buckets_in(all_bytes / block_bytes, forms_runs, request);  // at most
     plan.formation.scratch_bytes =
         scratch_for(all_bytes, plan.formation.buckets, forms_runs, request);
@@ -133,6 +134,7 @@ std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_
       plan.runs = detail::units_for(*request.bytes, plan.run_bytes);
       if (plan.runs <= 1) {
         plan.formation.emits_beside = false;
+        plan.formation.fits = true;
         deepen_output(plan);
         return if_maps_suffice();
       }

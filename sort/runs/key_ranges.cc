@@ -40,6 +40,7 @@ KeyRanges::KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& 
       has_few_blocks_(pool.block_count() < kFewBlocks),
       first_ranges_(options.ranges),
       most_run_bytes_(options.most_run_bytes),
+      divides_open_(options.divides_open),
       half_bytes_(pool.block_count() / 2 * pool.block_bytes()),
       splitters_(order, options.ranges, options.most_ranges, kept_records),
       buckets_(pool,
@@ -187,7 +188,7 @@ std::size_t KeyRanges::bytes_to_look() const noexcept {
 
 bool KeyRanges::look() {
   if (bytes_to_look() != 0) return true;
-  for (std::size_t range = 0; range < ranges_.size();) {
+  for (std::size_t range = 0; divides_open_ && range < ranges_.size();) {
     if (!is_large(range)) {
       ++range;
     } else if (splitters_.has_room()) {

@@ -44,6 +44,7 @@ class KeyRanges {
     unsigned most_closed = 1;          // buckets, that are not taken back
     std::size_t most_blocks = 0;       // of the pool, that open buckets may have
     std::uint64_t most_run_bytes = 0;  // which a bucket may have at least
+    bool divides_open = true;          // ranges that become large before they are closed
   };
   // `kept_records` as for BucketSplitters, `buffers` as for RunBuckets, whose errors it throws.
   KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& options,
@@ -128,6 +129,7 @@ class KeyRanges {
   const bool has_few_blocks_;
   const unsigned first_ranges_;
   const std::uint64_t most_run_bytes_;
+  const bool divides_open_;
   const std::size_t half_bytes_;  // of the pool
   detail::BucketSplitters splitters_;
   RunBuckets buckets_;

@@ -108,7 +108,8 @@ void RunFormation::make_ranges(const RunFormationOptions& options) {
                                      .most_ranges = most_open_,
                                      .most_closed = fitting.most_closed(),
                                      .most_blocks = blocks - fitting.blocks_on_their_way(blocks),
-                                     .most_run_bytes = options.most_run_bytes},
+                                     .most_run_bytes = options.most_run_bytes,
+                                     .divides_open = !options.fits},
                   scratch_.last(kept_bytes_), buffers_.get());
 }
 

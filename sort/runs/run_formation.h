@@ -45,6 +45,8 @@ struct RunFormationOptions {
   unsigned threads = 1;
   // Threads that put records to buckets, the one that pushes included.
   unsigned partition_threads = 1;
+  // All that is pushed is expected to fit: ranges of keys are not divided for runs.
+  bool fits = false;
   // A longer run is ended; the pool at least.
   std::uint64_t most_run_bytes = std::numeric_limits<std::uint64_t>::max();
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -923,6 +924,32 @@ TEST(RunFormation, SortsWhatIsWanted) {
       EXPECT_EQ(std::memcmp(out.list.at(0), records, out.list.bytes.size()), 0);
     }
   }
+}
+
+// Of ascending records the last range becomes large, and again what is divided off: where all fit,
+// that is left undone.
+TEST(RunFormation, DividesNothingOfWhatFits) {
+  std::vector<std::uint64_t> numbers(100'000);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  std::array<std::size_t, 2> compared{};
+  for (const bool fits : {false, true}) {
+    Memory memory(130);
+    const auto less = [&](std::uint64_t a, std::uint64_t b) {
+      ++compared[fits];
+      return a < b;
+    };
+    const detail::ComparatorOrder<std::uint64_t, decltype(less)> order(less);
+    RunFormation runs(order, memory.streams, {.fits = fits});
+    const auto* const records = reinterpret_cast<const std::byte*>(numbers.data());
+    ASSERT_EQ(runs.push(records, numbers.size()), numbers.size());
+    const std::size_t in_pushing = compared[fits];
+    RecordCollector out(8);
+    runs.emit(out);
+    compared[fits] = in_pushing;
+    ASSERT_EQ(out.list.bytes.size(), numbers.size() * 8);
+    EXPECT_EQ(std::memcmp(out.list.at(0), records, out.list.bytes.size()), 0);
+  }
+  EXPECT_LT(compared[true] + numbers.size() / 4, compared[false]);
 }
 
 TEST(RunFormation, SaysWhatIsWrong) {

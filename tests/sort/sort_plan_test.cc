@@ -241,8 +241,11 @@ TEST(SortPlan, LittleAddressSpaceMakesShortRuns) {
   const RecordPlan one = consistent_plan(request);
   EXPECT_FALSE(one.formation.emits_beside);
   EXPECT_EQ(one.formation.buckets, two.formation.buckets);
+  EXPECT_FALSE(one.formation.fits);
   // A sort in memory is not overlapped with a run.
-  EXPECT_FALSE(plan_sort(request_of(8 * kMiB, 100, 64 * kMiB)).formation.emits_beside);
+  const RunFormationOptions in_memory = plan_sort(request_of(8 * kMiB, 100, 64 * kMiB)).formation;
+  EXPECT_FALSE(in_memory.emits_beside);
+  EXPECT_TRUE(in_memory.fits);
 }
 
 // Guards, stacks and the streams of a merge are part of what is needed. More is never worse.
