@@ -1,6 +1,8 @@
 // One cell of a table of scaling: a kind of work, done by a number of threads.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -29,12 +31,23 @@ struct Result {
   std::vector<double> seconds = {};      // of each round
   nlohmann::ordered_json counters = {};  // of the last one
 
-  // Does the work once more and notes its time and its processor time.
+  // Does the work once more and notes its time and what the kernel counted of the process.
   template <typename Work>
   void time(Work work) {
-    const double cpu = cpu_seconds();
+    rusage before{}, after{};
+    getrusage(RUSAGE_SELF, &before);
     seconds.push_back(seconds_of(work));
-    counters["cpu_s"] = cpu_seconds() - cpu;
+    getrusage(RUSAGE_SELF, &after);
+    const auto seconds_of_time = [](const timeval& time) {
+      return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    const double user = seconds_of_time(after.ru_utime) - seconds_of_time(before.ru_utime);
+    const double system = seconds_of_time(after.ru_stime) - seconds_of_time(before.ru_stime);
+    counters["cpu_s"] = user + system;
+    counters["system_s"] = system;
+    counters["faults"] = after.ru_minflt - before.ru_minflt;
+    counters["waits"] = after.ru_nvcsw - before.ru_nvcsw;
+    counters["preempted"] = after.ru_nivcsw - before.ru_nivcsw;
   }
 };
 

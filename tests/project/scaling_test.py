@@ -20,7 +20,7 @@ import xml.etree.ElementTree
 SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 PROGRAM = pathlib.Path(sys.argv[2]).resolve()
 IN_MEMORY = {"copy", "read", "u64", "pairs", "heavy_pairs", "records_100", "records_300", "structs", "strings",
-             "pipelines", "pipelines_moves"}
+             "string_keys", "pipelines", "pipelines_moves"}
 IN_TMPFS = {"external_u64", "external_pairs", "external_records_100", "lines_urls", "lines_random",
             "lines_words", "stream_write", "stream_read"}
 # Stands in for the program where all but the script is of no interest: %s says what it does for u64.
