@@ -21,8 +21,10 @@ namespace vortex { inline namespace v0 {
 // second-level cache holds. The parts of a slice are gathered, input by input, and sorted by a
 // radix sort that keeps their order.
 //
-// Several threads sort a slice each, while the caller gathers the next ones and passes on those
-// that are sorted. The caller alone touches the inputs and the output.
+// Several threads sort a slice each, while the caller divides what comes next and passes on the
+// slices that are sorted. Where blocks stay while the next are entered, the threads gather what
+// they sort; else the caller does, which can enter a block then without waiting for them. The
+// caller alone enters blocks and touches the output.
 //
 // Takes a radix sort's time for each record, however many inputs there are.
 template <typename Coded>
@@ -57,16 +59,26 @@ class SliceMerge final : public RecordMerge {
         rules_{{}, small},
         frontier_(CodedRules<Coded>(coded_), inputs, room),
         selection_(CodedRules<Coded>(coded_), inputs.size()),
-        parts_(inputs.size()),
-        slices_(slices_in(room)),
-        scattered_(scattered_in(room)),
-        workers_(make_workers(slices_.size() == 1 ? 1 : room.threads, scattered_)),
-        ring_(detail::TaskRing::Kind::kSort, slices_.size(), static_cast<unsigned>(workers_.size()),
+        threads_(threads_in(room)),
+        workers_gather_(threads_ > 1 && room.window_blocks > 1),
+        slices_(make_slices(slices_in(room, threads_), inputs)),
+        scattered_(scattered_in(room, threads_)),
+        workers_(make_workers(threads_, scattered_)),
+        ring_(detail::TaskRing::Kind::kSort, slices_.size(), threads_,
               [this](std::size_t slot, unsigned worker) {
-                slices_[slot].sort(rules_, workers_[worker], scattered_);
+                Slice& slice = slices_[slot];
+                if (workers_gather_) slice.gather(coded_);
+                slice.sort(rules_, workers_[worker], scattered_);
               }) {
     for (const MergeInput& input : inputs) left_ += input.records;
-    not_gathered_ = left_;
+    not_divided_ = left_;
+  }
+
+  // As many as have room beside two slices.
+  static unsigned threads_in(const MergeRoom& room) noexcept {
+    return detail::threads_that_fit(room.threads, [&](unsigned threads) {
+      return room.working_bytes >= threads * worker_bytes(Dense::kMax) + 2 * kSliceBytes;
+    });
   }
 
   void start() noexcept override { frontier_.start(); }
@@ -109,6 +121,7 @@ class SliceMerge final : public RecordMerge {
   }
   // Records of all inputs that come one after the other.
   struct Slice {
+    std::vector<MergeInput> of_inputs;
     std::unique_ptr<Item[]> gathered = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
     std::unique_ptr<Item[]> sorted = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
     std::size_t count = 0;
@@ -116,6 +129,14 @@ class SliceMerge final : public RecordMerge {
     detail::KeyRange<std::uint64_t> range;  // from the bound of the slice before to its own
     bool is_bounded = false;                // it has one
 
+    void gather(const Coded& coded) noexcept {
+      Item* to = gathered.get();
+      for (const MergeInput& part : of_inputs) {
+        const auto here = static_cast<std::size_t>(part.records);
+        if (here != 0) coded.encode(part.begin, here, to);
+        to += here;
+      }
+    }
     void sort(const Rules& rules, const Worker& worker, std::size_t room) noexcept {
       if (parts <= 1) return;
       Dense(rules, *worker.workspace)
@@ -127,62 +148,68 @@ class SliceMerge final : public RecordMerge {
     }
   };
 
-  // As many slices are under way as there is memory for.
-  [[gnu::noinline]] void next_slice() noexcept {
-    while (not_gathered_ > 0 && ring_.free_slots() > 0) {
-      gather(slices_[ring_.next_free()]);
-      ring_.submit();
-    }
-    ready_ = slices_[ring_.await()].result();
+  static std::vector<Slice> make_slices(std::size_t count, std::span<const MergeInput> inputs) {
+    std::vector<Slice> slices(count);
+    for (Slice& slice : slices) slice.of_inputs.assign(inputs.begin(), inputs.end());
+    return slices;
   }
 
-  void gather(Slice& slice) noexcept {
-    constexpr std::size_t kMost = Dense::kMaxSpaced;
-    while (frontier_.records() < kMost && frontier_.may_enter()) frontier_.enter();
-    const std::uint64_t least = std::min<std::uint64_t>(frontier_.records(), kMost / 8 * 7);
+  // As many slices are under way as there is memory for.
+  [[gnu::noinline]] void next_slice() noexcept {
+    while (not_divided_ > 0 && ring_.free_slots() > 0) {
+      while (frontier_.records() < kMost && frontier_.may_enter()) frontier_.enter();
+      // The blocks that threads gather from have to go before more of a slice comes.
+      if (frontier_.records() < kLeast && frontier_.bound() != nullptr && !ring_.empty()) break;
+      divide(slices_[ring_.next_free()]);
+      ring_.submit();
+    }
+    const Slice& slice = slices_[ring_.await()];
+    if (workers_gather_) frontier_.done_with(slice.of_inputs);
+    ready_ = slice.result();
+  }
+
+  void divide(Slice& slice) noexcept {
+    const std::uint64_t least = std::min<std::uint64_t>(frontier_.records(), kLeast);
     auto [counts, bound] = selection_.select(frontier_.parts(), least, kMost);
     if (bound == nullptr) bound = frontier_.bound();
     slice.is_bounded = bound != nullptr;
     slice.range.low = bound_;
     if (bound != nullptr) slice.range.high = bound_ = coded_.bits(bound);
-    slice.count = static_cast<std::size_t>(frontier_.take(counts, parts_));
-    slice.parts = 0;
-    Item* to = slice.gathered.get();
-    for (const MergeInput& part : parts_) {
-      if (part.records == 0) continue;
-      const auto here = static_cast<std::size_t>(part.records);
-      coded_.encode(part.begin, here, to);
-      to += here;
-      ++slice.parts;
-    }
-    frontier_.done_with(parts_);
-    not_gathered_ -= slice.count;
+    slice.count = static_cast<std::size_t>(frontier_.take(counts, slice.of_inputs));
+    slice.parts = static_cast<std::size_t>(
+        std::ranges::count_if(slice.of_inputs, [](const auto& part) { return part.records != 0; }));
+    not_divided_ -= slice.count;
+    if (workers_gather_) return;
+    slice.gather(coded_);
+    frontier_.done_with(slice.of_inputs);
   }
 
-  // The caller gathers or passes on one while every thread has one to sort and one to come.
-  static std::size_t slices_in(const MergeRoom& room) noexcept {
-    const std::size_t of_workers = room.threads * worker_bytes(Dense::kMax);
-    if (room.threads <= 1 || room.working_bytes < of_workers + 2 * kSliceBytes) return 1;
-    return std::min<std::size_t>((room.working_bytes - of_workers) / kSliceBytes,
-                                 2 * room.threads + 1);
+  // The caller divides or passes on one while every thread has one to sort and one to come.
+  static std::size_t slices_in(const MergeRoom& room, unsigned threads) noexcept {
+    if (threads == 1) return 1;
+    return std::min<std::size_t>(
+        (room.working_bytes - threads * worker_bytes(Dense::kMax)) / kSliceBytes, 2 * threads + 1);
   }
   // Slices come first.
-  static std::size_t scattered_in(const MergeRoom& room) noexcept {
-    const std::size_t slices = slices_in(room);
-    const std::size_t workers = slices == 1 ? 1 : room.threads;
-    const std::size_t bytes = slices * kSliceBytes + workers * worker_bytes(Dense::kSpacious);
+  static std::size_t scattered_in(const MergeRoom& room, unsigned threads) noexcept {
+    const std::size_t bytes =
+        slices_in(room, threads) * kSliceBytes + threads * worker_bytes(Dense::kSpacious);
     return bytes <= room.working_bytes ? Dense::kSpacious : Dense::kMax;
   }
+
+  // Records of a slice.
+  static constexpr std::size_t kMost = Dense::kMaxSpaced, kLeast = kMost / 8 * 7;
 
   const Coded coded_;
   const Rules rules_;
   detail::MergeFrontier<CodedRules<Coded>> frontier_;
   detail::MultisequenceSelection<CodedRules<Coded>> selection_;
-  std::vector<MergeInput> parts_;  // of the last slice
-  std::uint64_t bound_ = 0;        // of the last slice: no key behind it is less
-  std::uint64_t not_gathered_ = 0;
+  std::uint64_t bound_ = 0;  // of the last slice: no key behind it is less
+  std::uint64_t not_divided_ = 0;
   std::uint64_t left_ = 0;
   std::span<const Item> ready_;  // sorted, not yet put out
+  const unsigned threads_;
+  const bool workers_gather_;
   std::vector<Slice> slices_;
   const std::size_t scattered_;  // records that a worker has room for
   std::vector<Worker> workers_;

@@ -19,6 +19,7 @@
 
 #include "sort/merge/prefetch_policy.h"
 #include "sort/record/format_order.h"
+#include "sort/record/slice_merge.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
 #include "tests/disk/test_disk.h"
@@ -824,6 +825,25 @@ TEST(RecordMerge, MergesByThreads) {
     }
     ASSERT_TRUE(
         same_bytes(merged_in_steps(order, data, room, 50000, random), expected_merge(order, data)));
+  }
+}
+
+// Asking for more threads never leads to fewer.
+TEST(RecordMerge, AsManyThreadsAsHaveRoom) {
+  using Merge = SliceMerge<CodedWord>;
+  for (const std::size_t kib : {1, 500, 1000, 2000, 4000, 16000}) {
+    unsigned before = 1;
+    for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+      const MergeRoom room = {.working_bytes = kib << 10, .threads = threads};
+      const unsigned used = Merge::threads_in(room);
+      EXPECT_LE(before, used) << kib;
+      const auto fit = [&](std::size_t n) {
+        return n * Merge::worker_bytes(Merge::Dense::kMax) + 2 * Merge::kSliceBytes <= kib << 10;
+      };
+      EXPECT_TRUE(used == 1 || fit(used)) << kib;
+      EXPECT_TRUE(used == threads || !fit(used + 1)) << kib;
+      before = used;
+    }
   }
 }
 

@@ -16,6 +16,13 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
+// The most threads, up to so many, that fit the memory that a merge has: fits(n) says whether n do.
+template <typename Fits>
+unsigned threads_that_fit(unsigned threads, const Fits& fits) noexcept {
+  while (threads > 1 && !fits(threads)) --threads;
+  return std::max(threads, 1U);
+}
+
 // The last records of the blocks that are there bound what can be merged: what lies up to the least
 // of them, in the order (key, input), needs no further block, and then the input that this record
 // belongs to enters its next one. So blocks are needed in the order of their last records, in which

@@ -106,9 +106,9 @@ class ParallelMerge final : public RecordMerge {
     constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
     constexpr std::size_t kLeastRecords = 8;
     const std::size_t least = inputs * std::max(kLeastBytes, kLeastRecords * rules.record_bytes());
-    unsigned threads = room.threads;
-    while (threads > 1 && piece_bytes(inputs, room, threads) < least) --threads;
-    return threads;
+    return threads_that_fit(room.threads, [&](unsigned threads) {
+      return piece_bytes(inputs, room, threads) >= least;
+    });
   }
 
   // Every slot that is free gets a piece, as far as there is something in front of the frontier.
