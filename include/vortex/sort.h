@@ -120,10 +120,10 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // Sorts records by `key(record)`, an integer or floating-point number; always stable. The array is
 // sorted where it is: up to 512 KiB of it with as much memory again (8 bytes a record at least), 8
 // bytes a record and 28 KiB, beyond that with up to about 7 MiB of extra memory and 1% (for the
-// lists of its 4 KiB chunks); with several threads, up to 9 MiB for each of up to 64, 1 MiB and 1%.
-// Throws std::bad_alloc, with nothing moved. Thread-safe for different arrays. Takes at most 64 KiB
-// of the stack and 256 times the size of a record, whatever the keys. A VanishingArray is sorted by
-// moving its blocks (radix_sort.h).
+// lists of its 4 KiB chunks); with several threads, up to 9 MiB for each of up to 128, 1 MiB and
+// 1%. Throws std::bad_alloc, with nothing moved. Thread-safe for different arrays. Takes at most 64
+// KiB of the stack and 256 times the size of a record, whatever the keys. A VanishingArray is
+// sorted by moving its blocks (radix_sort.h).
 //
 // A key that is a member of a record of 4, 8 or 16 bytes is sorted as fast as KeyValue is stably,
 // wherever it lies. Other keys are taken once for each level of the sort. Records of 4 to 32
@@ -142,9 +142,9 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // library counts this memory.
 //
 // `key` must not throw, must give the same for the same record, and is called by all threads at
-// once. Records of more than 256 bytes take 16 bytes of extra memory each instead, and 64 KiB or,
-// if that is more, one of them: their keys are sorted first, by all threads, and then one thread
-// moves the records.
+// once. Records of more than 256 bytes take 16 bytes of extra memory each instead, and for each
+// thread 512 KiB or, if that is more, the size of one: their keys are sorted first, and then each
+// record moves once.
 template <typename T, typename KeyFunction>
 requires std::is_trivially_copyable_v<T> && detail::NumberKeyOf<KeyFunction, T>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
@@ -166,7 +166,11 @@ requires std::is_trivially_copyable_v<T> &&
     detail::ByteStringKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
   detail::ByteKeySort<T, KeyFunction>(std::move(key), options.order)
-      .run(records, [&](std::span<T> some, const auto& number) { sort(some, number, options); });
+      .run(records, options.threads, [&](std::span<T> some, const auto& number, unsigned threads) {
+        SortOptions by_threads = options;
+        by_threads.threads = threads;
+        sort(some, number, by_threads);
+      });
 }
 
 // The same by several numbers, which a std::tuple, a std::pair or a std::array holds: by the first,

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <ranges>
 #include <span>
 #include <tuple>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/record/key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -33,45 +35,54 @@ concept ByteStringKey =
 
 // Orders keys as std::memcmp() does, and one that is the beginning of another before it. Each level
 // sorts records by eight bytes of their keys, as numbers; those whose eight bytes are equal are
-// sorted by the next ones, few of them by comparing.
+// sorted by the next ones, few of them by comparing. Threads share the records of a level when it
+// looks for those that are equal, and each sorts what it has found there.
 template <typename T, typename KeyFunction>
 class ByteKeySort {
  public:
-  // `sort_by_number(records, number)` sorts stably, in the order that is asked for, by
-  // number(record), a std::uint64_t.
-  ByteKeySort(KeyFunction key, Order order) : key_(std::move(key)), order_(order) {}
+  // `sort_by_number(records, number, threads)` sorts stably, in the order that is asked for, by
+  // number(record), a std::uint64_t, with so many threads at most.
+  // Groups of fewer than `several` records are for one thread; a test asks for smaller ones.
+  ByteKeySort(KeyFunction key, Order order, std::size_t several = std::size_t{1} << 20)
+      : key_(std::move(key)), order_(order), several_(several) {}
 
   // Throws what sort_by_number does and std::bad_alloc; the records are all there then, in any
   // order.
   template <typename SortByNumber>
-  void run(std::span<T> records, const SortByNumber& sort_by_number) {
-    std::vector<Group> groups = {{records, 0}};
-    while (!groups.empty()) {
-      const std::span<T> group = groups.back().records;
-      const std::size_t word = groups.back().word;
-      groups.pop_back();
-      if (group.size() <= kFew) {
-        sort_few(group, word);
-        continue;
-      }
-      sort_by_number(group, [&](const T& record) { return word_of(record, word); });
-      std::uint64_t here = word_of(group.front(), word), next = here;
-      for (std::size_t begin = 0, end; begin < group.size(); begin = end, here = next) {
-        for (end = begin + 1; end < group.size(); ++end) {
-          if ((next = word_of(group[end], word)) != here) break;
-        }
-        const std::span<T> equal = group.subspan(begin, end - begin);
-        if (equal.size() == 1) continue;
-        if (equal.size() <= kFew) {
-          sort_few(equal, word);
-        } else if (any_beyond(equal, word)) {
-          groups.push_back({equal, word + 1});
-        } else {
-          // Bytes that are not there count as 0 until here.
-          sort_by_number(equal, [&](const T& record) { return bytes_of(record).size(); });
-        }
-      }
+  void run(std::span<T> records, unsigned threads, const SortByNumber& sort_by_number) {
+    if (threads == 1 || records.size() < 2 * kMinShare) {
+      return sort_alone({records, 0}, sort_by_number);
     }
+    ThreadTeam team(static_cast<unsigned>(
+        std::min<std::size_t>(ThreadTeam::resolve(threads), records.size() / kMinShare)));
+    const std::size_t parts = kPartsOfThread * team.threads();
+    std::vector<std::size_t> begins(parts + 1);
+    const std::size_t most_alone = std::max(records.size() / team.threads(), several_);
+    // What several threads sort, and then what one sorts while the others sort such groups, too.
+    std::vector<Group> groups = {{records, 0}}, waiting;
+    std::mutex mutex;
+    while (!groups.empty()) {
+      const Group group = groups.back();
+      groups.pop_back();
+      if (!sort(group, sort_by_number, threads)) continue;
+      for (std::size_t i = 0; i <= parts; ++i) begins[i] = first_of_part(group, i, parts);
+      team.run(parts, [&](std::size_t part) {
+        const std::span<T> own =
+            group.records.subspan(begins[part], begins[part + 1] - begins[part]);
+        for_each_equal({own, group.word}, [&](const Group& equal) {
+          if (equal.records.size() <= records.size() / parts) {
+            sort_alone(equal, sort_by_number);
+            return;
+          }
+          // One thread would still be busy with it when the others have ended.
+          const std::lock_guard lock(mutex);
+          (equal.records.size() <= most_alone ? waiting : groups).push_back(equal);
+        });
+      });
+    }
+    std::sort(waiting.begin(), waiting.end(),
+              [](const Group& a, const Group& b) { return a.records.size() > b.records.size(); });
+    team.run(waiting.size(), [&](std::size_t i) { sort_alone(waiting[i], sort_by_number); });
   }
 
  private:
@@ -80,11 +91,77 @@ class ByteKeySort {
   // Views of bytes are larger than a word, and so are arrays that hold one.
   static constexpr bool kMayHaveWords =
       sizeof(std::remove_cvref_t<std::invoke_result_t<const KeyFunction&, const T&>>) >= kWord;
+  // The fewest records for each of several threads.
+  static constexpr std::size_t kMinShare = std::size_t{1} << 16;
+  static constexpr std::size_t kPartsOfThread = 4;
 
   struct Group {
     std::span<T> records;
-    std::size_t word;  // the first that they may differ in
+    std::size_t word;  // the first that they may differ in; kLengths: they differ in length only
   };
+  static constexpr std::size_t kLengths = static_cast<std::size_t>(-1);
+
+  // Returns whether there may be equal ones to be sorted further.
+  template <typename SortByNumber>
+  bool sort(const Group& group, const SortByNumber& sort_by_number, unsigned threads) const {
+    if (group.word == kLengths) {
+      sort_by_number(
+          group.records, [this](const T& record) { return bytes_of(record).size(); }, threads);
+      return false;
+    }
+    sort_by_number(
+        group.records, [&](const T& record) { return word_of(record, group.word); }, threads);
+    return true;
+  }
+
+  template <typename SortByNumber>
+  void sort_alone(const Group& all, const SortByNumber& sort_by_number) const {
+    std::vector<Group> groups;
+    const auto sort_or_wait = [&](const Group& group) {
+      if (group.records.size() <= kFew) {
+        sort_few(group.records, group.word);
+      } else {
+        groups.push_back(group);
+      }
+    };
+    sort_or_wait(all);
+    while (!groups.empty()) {
+      const Group group = groups.back();
+      groups.pop_back();
+      if (sort(group, sort_by_number, 1)) for_each_equal(group, sort_or_wait);
+    }
+  }
+
+  // The first record of a part, which begins where the word changes. They are sorted by it.
+  std::size_t first_of_part(const Group& group, std::size_t part, std::size_t parts) const {
+    const std::span<T> records = group.records;
+    const std::size_t at = records.size() / parts * part;
+    if (part == 0 || part == parts) return part == 0 ? 0 : records.size();
+    const std::uint64_t before = word_of(records[at - 1], group.word);
+    const auto first = std::partition_point(
+        records.begin() + static_cast<std::ptrdiff_t>(at), records.end(),
+        [&](const T& record) { return word_of(record, group.word) == before; });
+    return static_cast<std::size_t>(first - records.begin());
+  }
+
+  // Calls body(group) for those whose word is equal, several each. They are sorted by it.
+  template <typename Body>
+  void for_each_equal(const Group& group, const Body& body) const {
+    const std::span<T> records = group.records;
+    if (records.empty()) return;
+    std::uint64_t here = word_of(records.front(), group.word), next = here;
+    for (std::size_t begin = 0, end; begin < records.size(); begin = end, here = next) {
+      for (end = begin + 1; end < records.size(); ++end) {
+        if ((next = word_of(records[end], group.word)) != here) break;
+      }
+      const std::span<T> equal = records.subspan(begin, end - begin);
+      if (equal.size() == 1) continue;
+      // Bytes that are not there count as 0 until here.
+      const bool more = equal.size() <= kFew || any_beyond(equal, group.word);
+      body(Group{equal, more ? group.word + 1 : kLengths});
+    }
+  }
+
   // A key, which may be a temporary object, as long as this is.
   class Bytes {
    public:
@@ -149,6 +226,7 @@ class ByteKeySort {
 
   const KeyFunction key_;
   const Order order_;
+  const std::size_t several_;
 };
 
 template <typename Key, typename Places>
