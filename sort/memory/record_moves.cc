@@ -1,8 +1,12 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <memory>
+#include <vector>
 
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/record/key.h"
@@ -19,27 +23,37 @@ class RecordPaths {
  public:
   static constexpr std::size_t kMost = 16;
 
-  RecordPaths(void* records, std::size_t bytes, Pair64* places, std::size_t count,
-              void* held) noexcept
+  // Of paths that begin in [begin, end). `held` is room for all records that are lifted, those that
+  // others lift among them; its own are those from `first_slot` on.
+  RecordPaths(void* records, std::size_t bytes, Pair64* places, std::size_t begin, std::size_t end,
+              void* held, std::size_t first_slot = 0) noexcept
       : records_(static_cast<std::byte*>(records)),
         bytes_(bytes),
         places_(places),
-        count_(count),
-        held_(static_cast<std::byte*>(held)) {}
+        next_(begin),
+        end_(end),
+        held_(static_cast<std::byte*>(held)),
+        first_slot_(first_slot) {}
 
-  void follow(std::size_t at_once) noexcept {
-    std::array<Path, kMost> paths;
-    std::size_t open = 0;
-    while (open < at_once && begin(paths[open], open)) ++open;
-    while (open != 0) {
-      for (std::size_t i = 0; i < open;) {
-        if (step(paths[i])) {
+  // Begins paths, so many at most.
+  void lift(std::size_t at_once) noexcept {
+    while (open_ < at_once && begin(paths_[open_], first_slot_ + open_)) ++open_;
+  }
+  // Follows them to their ends, and where one ends it begins the next, if `again`. Returns how many
+  // records have moved.
+  std::size_t follow(bool again) noexcept {
+    std::size_t moved = 0;
+    while (open_ != 0) {
+      moved += open_;
+      for (std::size_t i = 0; i < open_;) {
+        if (step(paths_[i], again)) {
           ++i;
         } else {
-          paths[i] = paths[--open];
+          paths_[i] = paths_[--open_];
         }
       }
     }
+    return moved;
   }
 
  private:
@@ -54,10 +68,10 @@ class RecordPaths {
   std::byte* record(std::size_t place) const noexcept { return records_ + place * bytes_; }
 
   bool begin(Path& path, std::size_t slot) noexcept {
-    while (next_ < count_ && (places_[next_].value >= kLifted || places_[next_].value == next_)) {
+    while (next_ < end_ && (places_[next_].value >= kLifted || places_[next_].value == next_)) {
       ++next_;
     }
-    if (next_ == count_) return false;
+    if (next_ == end_) return false;
     std::memcpy(held_ + slot * bytes_, record(next_), bytes_);
     path = go_to(next_);
     places_[next_++] = {slot, kLifted};
@@ -75,11 +89,11 @@ class RecordPaths {
     return {place, from};
   }
 
-  bool step(Path& path) noexcept {
+  bool step(Path& path, bool again) noexcept {
     const Pair64 from = places_[path.from];
     if (from.value == kLifted) [[unlikely]] {
       std::memcpy(record(path.to), held_ + from.key * bytes_, bytes_);
-      return begin(path, from.key);
+      return again && begin(path, from.key);
     }
     std::memcpy(record(path.to), record(path.from), bytes_);
     const std::size_t place = path.from;
@@ -91,15 +105,19 @@ class RecordPaths {
   std::byte* const records_;
   const std::size_t bytes_;
   Pair64* const places_;
-  const std::size_t count_;
+  std::size_t next_;  // from here on, places may be where a path begins
+  const std::size_t end_;
   std::byte* const held_;  // a slot for each path
-  std::size_t next_ = 0;   // from here on, places may be where a path begins
+  const std::size_t first_slot_;
+  std::array<Path, kMost> paths_;
+  std::size_t open_ = 0;
 };
+
+constexpr std::size_t kHeldBytes = std::size_t{64} << 10;
 
 // Few, where records are large.
 std::size_t paths_at_once(std::size_t record_bytes) noexcept {
-  constexpr std::size_t kHeld = std::size_t{64} << 10;
-  return std::clamp<std::size_t>(kHeld / std::max<std::size_t>(record_bytes, 1), 1,
+  return std::clamp<std::size_t>(kHeldBytes / std::max<std::size_t>(record_bytes, 1), 1,
                                  RecordPaths::kMost);
 }
 
@@ -111,7 +129,67 @@ std::size_t moving_bytes(std::size_t record_bytes) noexcept {
 
 void move_to_places(void* records, std::size_t record_bytes, Pair64* places, std::size_t count,
                     void* held) noexcept {
-  RecordPaths(records, record_bytes, places, count, held).follow(paths_at_once(record_bytes));
+  RecordPaths paths(records, record_bytes, places, 0, count, held);
+  paths.lift(paths_at_once(record_bytes));
+  paths.follow(true);
+}
+
+// In rounds: threads lift records, all paths of a round before the first is followed, so that each
+// place is visited by the one path that needs its record; then they follow these paths, which share
+// long cycles.
+class RecordMover::Impl {
+ public:
+  Impl(std::size_t record_bytes, ThreadTeam& team)
+      : bytes_(record_bytes),
+        at_once_(paths_at_once(record_bytes)),
+        team_(team),
+        groups_(team.threads() == 1 ? 1 : team.threads() * (bytes_ > kHeldBytes ? 1 : 8)),
+        held_(new std::byte[groups_ * at_once_ * bytes_]) {
+    paths_.reserve(groups_);
+  }
+
+  std::size_t move(void* records, Pair64* places, std::size_t count) noexcept {
+    std::size_t together = 0;
+    for (bool go_on = groups_ > 1; go_on;) {
+      paths_.clear();
+      for (std::size_t i = 0; i < groups_; ++i) {
+        paths_.emplace_back(records, bytes_, places, count / groups_ * i,
+                            i + 1 == groups_ ? count : count / groups_ * (i + 1), held_.get(),
+                            i * at_once_);
+      }
+      std::atomic<std::size_t> moved = 0;
+      run([&](std::size_t i) { paths_[i].lift(at_once_); });
+      run([&](std::size_t i) { moved += paths_[i].follow(false); });
+      // Short cycles are not worth a round.
+      constexpr std::size_t kLong = 16;
+      go_on = moved >= kLong * groups_ * at_once_;
+      together += moved;
+    }
+    vortex::detail::move_to_places(records, bytes_, places, count, held_.get());
+    return together;
+  }
+
+ private:
+  template <typename Body>
+  void run(const Body& body) noexcept {
+    team_.run(groups_, std::cref(body));
+  }
+
+  const std::size_t bytes_;
+  const std::size_t at_once_;
+  ThreadTeam& team_;
+  const std::size_t
+      groups_;  // of paths; more than threads, since some paths are longer than others
+  const std::unique_ptr<std::byte[]> held_;
+  std::vector<RecordPaths> paths_;
+};
+
+RecordMover::RecordMover(std::size_t record_bytes, ThreadTeam& team)
+    : impl_(std::make_unique<Impl>(record_bytes, team)) {}
+RecordMover::~RecordMover() = default;
+
+std::size_t RecordMover::move_to_places(void* records, Pair64* places, std::size_t count) noexcept {
+  return impl_->move(records, places, count);
 }
 
 }}}  // namespace vortex::v0::detail

@@ -1,5 +1,5 @@
 // Records moved to their places, against a copy of them: permutations of one cycle, of many, and of
-// none, of records of all sizes.
+// none, of records of all sizes, by one thread and by several.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/random_seed.h"
@@ -48,9 +49,14 @@ TEST(RecordMoves, EachRecordReachesItsPlace) {
         }
         std::vector<std::byte> held(detail::moving_bytes(bytes));
         ASSERT_LE(held.size(), std::max(bytes, std::size_t{64} << 10));
+        const auto by_team = std::tuple(records, places);
         detail::move_to_places(records.data(), bytes, places.data(), count, held.data());
         ASSERT_EQ(records, expected)
             << count << " records of " << bytes << " bytes, cycles " << static_cast<int>(cycles);
+        std::tie(records, places) = by_team;
+        detail::ThreadTeam team(7);
+        detail::RecordMover(bytes, team).move_to_places(records.data(), places.data(), count);
+        ASSERT_EQ(records, expected) << "by a team: " << count << " of " << bytes << " bytes";
       }
     }
   }

@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
@@ -30,18 +32,47 @@ VORTEX_EXPORT void move_to_places(void* records, std::size_t record_bytes, Pair6
                                   std::size_t count, void* held) noexcept;
 VORTEX_EXPORT std::size_t moving_bytes(std::size_t record_bytes) noexcept;
 
+// The same by all threads of a team. Takes eight times moving_bytes() for each of them, or once
+// where records are larger than 64 KiB, and a KiB or two.
+class VORTEX_EXPORT RecordMover {
+ public:
+  // Takes all memory; throws std::bad_alloc.
+  RecordMover(std::size_t record_bytes, ThreadTeam& team);
+  ~RecordMover();
+  // Returns how many have been moved while all threads had some to move.
+  std::size_t move_to_places(void* records, Pair64* places, std::size_t count) noexcept;
+
+ private:
+  class Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
 // Sorts the keys, bits_at(i), with the places they come from, lets settle(pairs) sort those of
-// equal bits further, and then moves each record, of `bytes` bytes, once. Stable. Takes 16 bytes a
-// record and the memory that sorting those takes; throws std::bad_alloc with nothing moved.
+// equal bits further, and then moves each record, of `bytes` bytes, once. Threads share the first
+// step and the last. Stable. Takes 16 bytes a record and the memory that sorting those and moving
+// takes; throws std::bad_alloc with nothing moved.
 template <typename BitsAt, typename Settle>
 void sort_by_places(void* records, std::size_t bytes, std::size_t count, unsigned threads,
                     const BitsAt& bits_at, const Settle& settle) {
+  // A thread for so many bytes.
+  constexpr std::size_t kShareBytes = std::size_t{4} << 20;
+  const std::size_t shares = std::max<std::size_t>(count / (kShareBytes / bytes + 1), 1);
+  ThreadTeam team(shares == 1 ? 1
+                              : static_cast<unsigned>(
+                                    std::min<std::size_t>(ThreadTeam::resolve(threads), shares)));
   const std::unique_ptr<Pair64[]> places(new Pair64[count]);
-  const std::unique_ptr<std::byte[]> held(new std::byte[moving_bytes(bytes)]);
-  for (std::size_t i = 0; i < count; ++i) places[i] = {bits_at(i), i};
+  RecordMover mover(bytes, team);
+  const std::size_t parts = team.threads();
+  const auto place = [&](std::size_t part) {
+    for (std::size_t i = count / parts * part, end = part + 1 == parts ? count : i + count / parts;
+         i < end; ++i) {
+      places[i] = {bits_at(i), i};
+    }
+  };
+  team.run(parts, std::cref(place));
   sort_pairs_64(places.get(), count, true, threads);
   settle(places.get());
-  move_to_places(records, bytes, places.get(), count, held.get());
+  mover.move_to_places(records, places.get(), count);
 }
 
 // The bytes of a record, wherever they lie.
