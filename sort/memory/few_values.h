@@ -20,6 +20,7 @@
 #include "sort/memory/shares.h"
 #include "sort/memory/value_counts.h"
 #include "vortex/detail/array/small_sort.h"
+#include "vortex/detail/radix/split.h"
 #include "vortex/detail/record/key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -136,8 +137,8 @@ class FewValues {
   // Whether keys that are evenly spread repeat each other.
   static bool seem_to_repeat(std::span<const Bits> keys) noexcept {
     std::array<Bits, 128> sample;
-    for (std::size_t i = 0; i < sample.size(); ++i)
-      sample[i] = keys[keys.size() / sample.size() * i];
+    take_sample(
+        keys.size(), sample.size(), [&](std::size_t at) { return keys[at]; }, sample.data());
     std::sort(sample.begin(), sample.end());
     const auto values = std::unique(sample.begin(), sample.end()) - sample.begin();
     return values + 2 <= static_cast<std::ptrdiff_t>(sample.size());
@@ -167,7 +168,8 @@ class FewValues {
                                                        : kFewerThanInTable;
     ComparedValues<Bits> values(isa);
     for (std::size_t i = 0; i < kSample; ++i) {
-      if (!values.add(keys[keys.size() / kSample * i]) || values.size() > most) return std::nullopt;
+      const Bits value = keys[sample_place(i, kSample, keys.size())];
+      if (!values.add(value) || values.size() > most) return std::nullopt;
     }
     return values;
   }

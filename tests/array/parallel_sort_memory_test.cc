@@ -86,7 +86,7 @@ TEST(ParallelSortMemory, AsMuchAsItTells) {
 // The promise of sort.h.
 TEST(ParallelSortMemory, AsLittleAsItPromises) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
-  for (const unsigned threads : {2u, 7u, 16u}) {
+  for (const unsigned threads : {2u, 7u, 16u, 64u, 128u}) {
     for (int lg = 20; lg <= 36; ++lg) {
       const std::size_t count = std::size_t{1} << lg;
       const std::size_t one_percent = count * sizeof(std::uint64_t) / 100;

@@ -178,7 +178,7 @@ class InPlaceSort {
       std::array<const Record*, kFewValues> values;
       std::size_t found = 0;
       for (std::size_t i = 0; i < kSample; ++i) {
-        const Record* const record = array + count / kSample * i;
+        const Record* const record = array + sample_place(i, kSample, count);
         const auto same = [record](const Record* value) {
           return std::memcmp(value, record, sizeof(Record)) == 0;
         };

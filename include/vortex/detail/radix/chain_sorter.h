@@ -175,11 +175,12 @@ class ChainSorter {
   }
   // The split of `count` records of the range at `level`, without hot keys. On levels below
   // kSampledLevels `range` is what the records hold. `outer_lists` are open on the levels above.
+  // It takes `least_bits` at least, where there are lists for them.
   template <typename Take>
   Split<Bits> split(std::size_t count, const KeyRange<Bits>& range, Spread spread, int level,
-                    std::size_t outer_lists, Take take) noexcept {
+                    std::size_t outer_lists, int least_bits, Take take) noexcept {
     open_lists_ = outer_lists;
-    const unsigned buckets = 1u << bits_of_level(count, level);
+    const unsigned buckets = 1u << bits_of_level(count, level, least_bits);
     open_lists_ = 0;
     if (spread == Spread::kEven || level > kSampledLevels) return even_split(range, buckets);
     std::array<Bits, kSample> sample;
@@ -213,10 +214,10 @@ class ChainSorter {
   // How many bits level `level`, from 0, takes of `count` records: what the plan says, but so few
   // that every deeper level can have kMinLists of the lists that are left. By the same rule on
   // the levels above, it can have as many itself.
-  int bits_of_level(std::size_t count, int level) const noexcept {
+  int bits_of_level(std::size_t count, int level, int least_bits = 1) const noexcept {
     const auto deeper = static_cast<std::size_t>(kMaxLevels - 1 - level);
     const std::size_t most = most_lists_ - open_lists_ - deeper * kMinLists;
-    const int least = level > kSampledLevels ? kMinBits : 1;
+    const int least = level > kSampledLevels ? kMinBits : least_bits;
     return std::min(std::max(next_bits(count), least), static_cast<int>(std::bit_width(most)) - 1);
   }
 

@@ -1,10 +1,12 @@
 // Chunks of an array that change places, by several threads.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "vortex/detail/radix/chunk_arena.h"
@@ -135,32 +137,89 @@ class ChunkMovers {
     }
   }
 
-  // Moves pieces, which lie in order but for gaps and for what is in the store, to the records
-  // [begin, end) of the array. One thread.
-  void close_up(std::span<const PlacedPiece> pieces, std::size_t begin, std::size_t end) noexcept {
-    // A piece moves to the left or to the right, no farther to the left than those before it.
-    const auto move = [&](const PlacedPiece& piece, std::size_t to) {
-      std::memmove(static_cast<void*>(array_ + to), at(piece.place), piece.count * sizeof(Record));
+  // Moves pieces, which lie in order but for gaps and for what is in the store, to the records of
+  // the array from `begin` on. run(parts, body) shares that among threads: each moves a segment,
+  // and what others write over is kept before in kept_by(segment), room for `room` chunks. Where
+  // that is not enough there is one segment. Returns how many there are.
+  template <typename Run, typename KeptBy>
+  std::size_t close_up(std::span<const PlacedPiece> pieces, std::size_t begin, std::size_t segments,
+                       const Run& run, std::size_t room, const KeptBy& kept_by) noexcept {
+    const auto is_there = [this](const PlacedPiece& piece) { return piece.place < chunks_; };
+    // A piece moves to the right by no more than what is in the store, and to the left by less than
+    // a chunk.
+    const std::size_t head =
+        pieces.size() + 1 - static_cast<std::size_t>(std::ranges::count_if(pieces, is_there));
+    if (head + 1 > room || pieces.size() / segments < head + 2) segments = 1;
+    const auto segment_of = [&](std::size_t i) {
+      Segment segment{.to = begin, .head = i == 0 ? 0 : head, .tail = i + 1 == segments ? 0U : 1U};
+      const std::size_t first = pieces.size() * i / segments;
+      segment.pieces = pieces.subspan(first, pieces.size() * (i + 1) / segments - first);
+      for (const PlacedPiece& piece : pieces.first(first)) segment.to += piece.count;
+      segment.there = static_cast<std::size_t>(std::ranges::count_if(segment.pieces, is_there));
+      segment.kept = segments == 1 ? nullptr : kept_by(i);
+      return segment;
     };
-    std::size_t to = end;
-    for (std::size_t i = pieces.size(); i-- > 0;) {
-      to -= pieces[i].count;
-      if (pieces[i].place < chunks_ && to > pieces[i].place * kChunk) move(pieces[i], to);
-    }
+    if (segments > 1) run(segments, [&](std::size_t i) { keep(segment_of(i)); });
+    run(segments, [&](std::size_t i) { move(segment_of(i)); });
     for (const PlacedPiece& piece : pieces) {
-      if (piece.place < chunks_ && to < piece.place * kChunk) move(piece, to);
-      to += piece.count;
+      if (!is_there(piece)) copy_to(at(piece.place), piece.count, begin);
+      begin += piece.count;
     }
-    to = begin;
-    for (const PlacedPiece& piece : pieces) {
-      if (piece.place >= chunks_) move(piece, to);
-      to += piece.count;
-    }
+    return segments;
   }
 
  private:
   static constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
   static constexpr Place kNone = 0xffffffff;
+
+  // Pieces that one thread moves to the records of the array from `to` on.
+  struct Segment {
+    std::span<const PlacedPiece> pieces = {};
+    std::size_t to = 0;
+    std::size_t there = 0;  // so many lie in the array,
+    std::size_t head = 0;   // of which so many at the beginning and at the end are kept apart
+    std::size_t tail = 0;
+    Record* kept = nullptr;
+
+    bool keeps(std::size_t index) const noexcept { return index < head || index + tail >= there; }
+  };
+  // Calls body(piece, to, index) for those that lie in the array.
+  template <typename Body>
+  void for_each_there(const Segment& segment, const Body& body) noexcept {
+    std::size_t to = segment.to, index = 0;
+    for (const PlacedPiece& piece : segment.pieces) {
+      if (piece.place < chunks_) body(piece, to, index++);
+      to += piece.count;
+    }
+  }
+  void keep(const Segment& segment) noexcept {
+    Record* kept = segment.kept;
+    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t, std::size_t index) {
+      if (segment.keeps(index)) copy(at(piece.place), std::exchange(kept, kept + kChunk));
+    });
+  }
+  void move(const Segment& segment) noexcept {
+    std::size_t to = segment.to, index = segment.there;
+    for (const PlacedPiece& piece : segment.pieces) to += piece.count;
+    for (std::size_t i = segment.pieces.size(); i-- > 0;) {
+      const PlacedPiece& piece = segment.pieces[i];
+      to -= piece.count;
+      if (piece.place >= chunks_ || segment.keeps(--index)) continue;
+      if (to > piece.place * kChunk) copy_to(at(piece.place), piece.count, to);
+    }
+    Record* kept = segment.kept;
+    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t to, std::size_t index) {
+      if (!segment.keeps(index) && to < piece.place * kChunk) {
+        copy_to(at(piece.place), piece.count, to);
+      }
+    });
+    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t to, std::size_t index) {
+      if (segment.keeps(index)) copy_to(std::exchange(kept, kept + kChunk), piece.count, to);
+    });
+  }
+  void copy_to(const Record* from, std::size_t count, std::size_t to) noexcept {
+    std::memmove(static_cast<void*>(array_ + to), from, count * sizeof(Record));
+  }
 
   void forget(std::size_t place) noexcept {
     source_of_[place] = kNone;

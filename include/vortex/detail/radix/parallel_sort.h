@@ -18,6 +18,7 @@
 #include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/radix/split.h"
+#include "vortex/detail/radix/team_bounds.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -34,7 +35,8 @@ namespace vortex { inline namespace v0 { namespace detail {
 // pass of its own instead.
 //
 // The splits, and the order of records within each list, are those of a sort by one thread: so the
-// result is the same, also where records with equal keys could come in any order.
+// result is the same, also where records with equal keys could come in any order. But more than 16
+// threads split the array further, for a bucket each.
 //
 // Distributing stripes and permuting blocks to their buckets is the plan of IPS4o (Axtmann, Witt,
 // Ferizovic, Sanders: In-place Parallel Super Scalar Samplesort, ESA 2017). Here the lists are
@@ -56,21 +58,22 @@ class ParallelSort {
         codec_(codec),
         team_(team),
         threads_(team.threads()),
-        most_in_task_(most_in_task(count, threads_)),
+        most_in_task_(Bounds::most_in_task(count, threads_)),
         chunks_(count / kChunk),
-        store_chunks_(store_chunks(threads_)),
+        store_chunks_(Bounds::store_chunks(threads_)),
         spare_chunks_(Sorter::spare_chunks_for(count)),
-        extra_(extra_chunks(count, threads_) * kChunkBytes, false),
+        extra_(Bounds::extra_chunks(count, threads_) * kChunkBytes, false),
         movers_(array, chunks_, static_cast<Record*>(extra_.get()), store_chunks_) {
     movers_.reserve();
     pieces_.reserve(chunks_ + kMaxPartial * threads_);
-    jobs_.reserve(2 * threads_ + 1);
+    jobs_.reserve(Bounds::most_apart(threads_) + 1);
     workers_.reserve(threads_);
     for (unsigned i = 0; i < threads_; ++i) {
       workers_.push_back(std::make_unique<Worker>(
           rules, codec, movers_.at(movers_.store(store_chunks_ + i * spare_chunks_)),
           spare_chunks_));
-      workers_.back()->arena.reserve(most_in_arena(count, threads_), outside(threads_));
+      workers_.back()->arena.reserve(Bounds::most_in_arena(count, threads_),
+                                     Bounds::outside(threads_));
     }
   }
   ParallelSort(const ParallelSort&) = delete;
@@ -79,15 +82,18 @@ class ParallelSort {
   // The bytes that a sort takes besides the array, for each thread and together.
   static std::size_t working_bytes(std::size_t count, unsigned threads) noexcept {
     const std::size_t chunks = count / kChunk;
-    const std::size_t lists = ChunkArena<Record>::list_bytes(
-        most_in_arena(count, threads), outside(threads) + Sorter::spare_chunks_for(count));
-    return extra_chunks(count, threads) * kChunkBytes +
+    const std::size_t lists =
+        ChunkArena<Record>::list_bytes(Bounds::most_in_arena(count, threads),
+                                       Bounds::outside(threads) + Sorter::spare_chunks_for(count));
+    return Bounds::extra_chunks(count, threads) * kChunkBytes +
            threads * (Sorter::kWorkingBytes + kWorkerBytes + lists) +
            (chunks + kMaxPartial * threads) * sizeof(PlacedPiece) +
-           ChunkMovers<Record>::working_bytes(chunks, store_chunks(threads));
+           ChunkMovers<Record>::working_bytes(chunks, Bounds::store_chunks(threads));
   }
 
-  void sort() noexcept {
+  // Returns how many passes the team has made.
+  std::size_t sort() noexcept {
+    std::size_t passes = 0;
     jobs_.push_back({0, 0, 0, count_, {}, Sorter::Spread::kUnknown, 0, 0, 0});
     while (!jobs_.empty()) {
       const Job job = jobs_.back();
@@ -97,7 +103,9 @@ class ParallelSort {
       } else {
         pass(job);
       }
+      ++passes;
     }
+    return passes;
   }
 
  private:
@@ -105,27 +113,10 @@ class ParallelSort {
   static constexpr std::size_t kChunkBytes = ChunkLayout<Record>::kChunkBytes;
   using Places = ChunkMovers<Record>;
   using PlacedPiece = typename Places::PlacedPiece;
+  using Bounds = TeamBounds<Record, Sorter>;
 
   // For each level that there can be, the last chunks of all lists of a thread.
   static constexpr std::size_t kMaxPartial = std::size_t{Sorter::kMaxLevels} * kMaxBuckets;
-
-  static std::size_t most_in_task(std::size_t count, unsigned threads) noexcept {
-    return std::max(count / (2 * threads), 4 * Sorter::Dense::kMax);
-  }
-  // A stripe, or the chunks of a bucket, and what of it lies elsewhere.
-  static std::size_t most_in_arena(std::size_t count, unsigned threads) noexcept {
-    return std::max(count / kChunk / threads, most_in_task(count, threads) / kChunk) + 1;
-  }
-  static std::size_t outside(unsigned threads) noexcept { return threads + 2; }
-  // The part of a bucket that finds no place in its range: the last chunks of its lists, and a full
-  // one, since a range need not begin and end with a chunk. On each level, for all buckets or for
-  // those that wait for a pass of their own.
-  static std::size_t store_chunks(unsigned threads) noexcept {
-    return (std::size_t{kMaxBuckets} + 2 * threads + 1 + Sorter::kMaxLevels) * (threads + 1);
-  }
-  static std::size_t extra_chunks(std::size_t count, unsigned threads) noexcept {
-    return store_chunks(threads) + threads * Sorter::spare_chunks_for(count);
-  }
 
   // Records to be sorted, all of one range of keys; level 0: the array.
   struct Job {
@@ -185,6 +176,7 @@ class ParallelSort {
     if (job.level > Sorter::kSampledLevels) range = measure();
     const Split<Bits> split = workers_[0]->sorter.split(
         job.count, range, job.spread, job.level, job.outer_lists,
+        job.level == 0 ? Bounds::first_bits(threads_) : 1,
         [&](const auto& splitter, Bits* to, std::size_t most) noexcept {
           return job.level == 0 ? splitter.take(array_, count_, codec_, to, most)
                                 : splitter.take(PieceCursor{this, &pieces_[job.first_piece]},
@@ -355,8 +347,13 @@ class ParallelSort {
       });
       return;
     }
-    movers_.close_up({pieces_.data() + job.first_piece, job.pieces}, job.begin,
-                     job.begin + job.count);
+    // Nothing lies in the chunks of the workers.
+    movers_.close_up(
+        {pieces_.data() + job.first_piece, job.pieces}, job.begin, threads_,
+        [&](std::size_t parts, const auto& body) { run(parts, body); }, spare_chunks_,
+        [&](std::size_t i) {
+          return movers_.at(movers_.store(store_chunks_ + i * spare_chunks_));
+        });
     in_parts(job, [&](Record* records, std::size_t count) { codec_.decode(records, count); });
   }
 

@@ -41,14 +41,16 @@ constexpr int most_split_bits(std::uint64_t bytes) noexcept {
   return bits;
 }
 
-// Takes `most` keys of `count`, key_at(place), to `to`: one from each part, at a place that
-// periodic data are unlikely to line up with.
+// Where `count` records, at least as many as the sample, are looked at for key `i` of a sample of
+// `size`: one in each part, at a place that periodic data are unlikely to line up with.
+inline std::size_t sample_place(std::size_t i, std::size_t size, std::size_t count) noexcept {
+  const std::size_t step = count / size;
+  return i * step + (i * 0x9e3779b97f4a7c15 >> 32) % step;
+}
+// Takes `most` keys of `count`, key_at(place), to `to`.
 template <typename Bits, typename KeyAt>
 void take_sample(std::size_t count, std::size_t most, const KeyAt& key_at, Bits* to) noexcept {
-  const std::size_t step = count / most;
-  for (std::size_t i = 0; i < most; ++i) {
-    to[i] = key_at(i * step + (i * 0x9e3779b97f4a7c15 >> 32) % step);
-  }
+  for (std::size_t i = 0; i < most; ++i) to[i] = key_at(sample_place(i, most, count));
 }
 
 enum class SplitKind { kSlices, kScaled, kClamped, kThreeWay, kDoubling, kLinear };

@@ -1,0 +1,47 @@
+// How a sort by several threads divides work and memory among them.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+
+#include "vortex/detail/radix/chunk_arena.h"
+#include "vortex/detail/radix/digit.h"
+
+namespace vortex { inline namespace v0 { namespace detail {
+
+template <typename Record, typename Sorter>
+struct TeamBounds {
+  // The most records that one thread sorts alone. Fewer than most_apart() buckets can be larger, so
+  // that what these keep in the store while they wait for their passes does not grow with the
+  // square of the threads.
+  static std::size_t most_in_task(std::size_t count, unsigned threads) noexcept {
+    return std::max(count / most_apart(threads), 4 * Sorter::Dense::kMax);
+  }
+  static std::size_t most_apart(unsigned threads) noexcept {
+    return std::min<std::size_t>(2 * std::size_t{threads}, kMaxBuckets / 2);
+  }
+  // What the array is split by: so far that a bucket of about the mean is no pass of its own.
+  static int first_bits(unsigned threads) noexcept {
+    return static_cast<int>(std::bit_width(std::min(4 * threads, kMaxBuckets) - 1));
+  }
+  // A stripe, or the chunks of a bucket, and what of it lies elsewhere.
+  static std::size_t most_in_arena(std::size_t count, unsigned threads) noexcept {
+    return std::max(count / kChunk / threads, most_in_task(count, threads) / kChunk) + 1;
+  }
+  static std::size_t outside(unsigned threads) noexcept { return threads + 2; }
+  // The part of a bucket that finds no place in its range: the last chunks of its lists, and a full
+  // one, since a range need not begin and end with a chunk. On each level, for all buckets or for
+  // those that wait for a pass of their own.
+  static std::size_t store_chunks(unsigned threads) noexcept {
+    return (kMaxBuckets + most_apart(threads) + 1 + Sorter::kMaxLevels) * (threads + 1);
+  }
+  static std::size_t extra_chunks(std::size_t count, unsigned threads) noexcept {
+    return store_chunks(threads) + threads * Sorter::spare_chunks_for(count);
+  }
+
+ private:
+  static constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
+};
+
+}}}  // namespace vortex::v0::detail

@@ -1,0 +1,223 @@
+// Sorts by more threads than most machines have cores: how much work there is for each of them,
+// counted, and what they make of it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <numeric>
+#include <set>
+#include <span>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tests/array/number_order.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/detail/array/in_place_sort.h"
+#include "vortex/detail/array/sized_records.h"
+#include "vortex/detail/radix/chunk_movers.h"
+#include "vortex/sort.h"
+
+namespace vortex { namespace {
+
+using namespace detail;
+
+// A sanitizer sees a few and many.
+std::vector<unsigned> teams() {
+  return test::kShadowMemory ? std::vector{2U, 64U} : std::vector{1U, 2U, 7U, 16U, 64U, 128U};
+}
+
+TEST(ManyThreads, PassesOfTheTeamDoNotGrowWithTheThreads) {
+  auto random = test::test_random();
+  // One thread would split so many to 64 buckets, all large enough for passes of their own.
+  std::vector<std::uint64_t> keys(6'600'000);
+  for (std::uint64_t& key : keys) key = random();
+  const std::vector<std::uint64_t> expected = test::sorted(keys);
+  const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
+  using Codec = NoCodec<std::uint64_t>;
+  const Codec codec;
+  for (const unsigned threads : teams()) {
+    std::vector<std::uint64_t> sorted = keys;
+    ThreadTeam team(threads);
+    const std::size_t passes = ParallelSort<std::uint64_t, KeyOfWord, Codec>(
+                                   sorted.data(), sorted.size(), rules, codec, team)
+                                   .sort();
+    EXPECT_EQ(passes, 1u) << threads;
+    EXPECT_TRUE(sorted == expected) << threads;
+  }
+}
+
+TEST(ManyThreads, PeriodicKeysAreForAllOfThem) {
+  const auto threads_for = [](std::uint64_t period) {
+    std::vector<std::uint64_t> keys(std::size_t{1} << 23);
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i % period * 0x9e3779b97f4a7c15;
+    return InPlaceSort<std::uint64_t, KeyOfWord>::threads_that_pay(keys.data(), keys.size(), 7);
+  };
+  for (const int lg : {8, 16, 17, 20}) EXPECT_EQ(threads_for(std::uint64_t{1} << lg), 7u) << lg;
+  EXPECT_EQ(threads_for(2), 1u);
+}
+
+// Lists as the threads of a pass leave them: whole chunks one after the other, and the last of each
+// in the store. The segments are moved in both orders, which stand for all that threads may take.
+TEST(ManyThreads, RecordsOfOneKeyAreMovedInSegments) {
+  auto random = test::test_random();
+  using Movers = ChunkMovers<std::uint64_t>;
+  constexpr std::size_t kP = ChunkLayout<std::uint64_t>::kChunkRecords;
+  for (const std::size_t segments : {1, 2, 7, 16, 64, 128}) {
+    for (int turn = 0; turn < 8; ++turn) {
+      const std::size_t lists =
+          turn % 4 == 0 ? std::min<std::size_t>(segments, 16) : 1 + random() % 5;
+      const std::size_t whole = turn == 7 ? 1 : lists + 5 + segments * (lists + 5) / lists;
+      const std::size_t begin = random() % kP, chunks = lists * whole + lists + 1;
+      const std::size_t slots = begin == 0 ? 0 : 1;
+      std::vector<std::uint64_t> array(chunks * kP), store(lists * kP);
+      Movers movers(array.data(), chunks, store.data(), lists);
+      std::vector<Movers::PlacedPiece> pieces;
+      std::uint64_t number = 0;
+      for (std::size_t list = 0; list < lists; ++list) {
+        for (std::size_t i = 0; i <= whole; ++i) {
+          const std::size_t place = i < whole ? slots + list * whole + i : movers.store(list);
+          const std::size_t count = i < whole ? kP : turn < 4 ? kP - 1 : 1 + random() % (kP - 1);
+          pieces.push_back({static_cast<Movers::Place>(place), static_cast<std::uint32_t>(count)});
+          std::uint64_t* const records = movers.at(pieces.back().place);
+          std::iota(records, records + count, number);
+          number += count;
+        }
+      }
+      std::vector<std::vector<std::uint64_t>> kept(segments);
+      const std::size_t room = lists + 2;
+      const auto run = [&](std::size_t parts, const auto& body) {
+        for (std::size_t i = 0; i < parts; ++i) body(turn % 2 == 0 ? i : parts - 1 - i);
+      };
+      const std::size_t made =
+          movers.close_up(pieces, begin, segments, run, room, [&](std::size_t i) {
+            kept[i].resize(room * kP);
+            return kept[i].data();
+          });
+      EXPECT_EQ(made, turn == 7 ? 1 : segments);
+      std::vector<std::uint64_t> expected(number);
+      std::iota(expected.begin(), expected.end(), std::uint64_t{0});
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(),
+                             array.begin() + static_cast<std::ptrdiff_t>(begin)))
+          << segments;
+    }
+  }
+}
+
+TEST(ManyThreads, LargeRecordsAreMovedByAllOfThem) {
+  auto random = test::test_random();
+  struct Record {
+    std::uint64_t key, place;
+    std::array<std::uint64_t, 36> more;
+  };
+  std::vector<Record> records(test::kShadowMemory ? 30'000 : 100'000);
+  std::vector<Pair64> keys(records.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = {random(), i};
+  const auto made = [&] {
+    for (std::size_t i = 0; i < keys.size(); ++i) records[i] = {keys[i].key, i, {keys[i].key}};
+  };
+  std::vector<Pair64> expected = keys;
+  std::sort(expected.begin(), expected.end(),
+            [](const Pair64& a, const Pair64& b) { return a.key < b.key; });
+  const auto expect_sorted = [&](unsigned threads) {
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      ASSERT_EQ(records[i].key, expected[i].key) << threads;
+      ASSERT_EQ(records[i].more[0], expected[i].key) << threads;
+      ASSERT_EQ(records[i].place, expected[i].value) << threads;
+    }
+  };
+  for (const unsigned threads : teams()) {
+    made();
+    std::vector<Pair64> places = expected;
+    ThreadTeam team(threads);
+    const std::size_t together = RecordMover(sizeof(Record), team)
+                                     .move_to_places(records.data(), places.data(), places.size());
+    EXPECT_GE(together, threads == 1 ? 0 : records.size() * 9 / 10) << threads;
+    ASSERT_NO_FATAL_FAILURE(expect_sorted(threads));
+    made();
+    vortex::sort(std::span(records), &Record::key, {.threads = threads});
+    ASSERT_NO_FATAL_FAILURE(expect_sorted(threads));
+  }
+}
+
+struct Text {
+  std::array<char, 20> bytes;
+  std::uint32_t length;
+  std::string_view key() const { return {bytes.data(), length}; }
+  bool operator==(const Text&) const = default;
+};
+
+// Few first words, so that there is work behind the first level; a third of the records have one,
+// and their keys differ in their lengths alone.
+std::vector<Text> texts(std::size_t count) {
+  auto random = test::test_random();
+  std::vector<Text> texts(count);
+  for (Text& text : texts) {
+    text = {{}, static_cast<std::uint32_t>(random() % 21)};
+    if (random() % 3 == 0) continue;
+    text.bytes[random() % 4] = static_cast<char>(random() % 7);
+    for (std::size_t i = 8; i < text.length; ++i) text.bytes[i] = static_cast<char>(random() % 3);
+  }
+  return texts;
+}
+
+TEST(ManyThreads, ByteStringsAreSortedToTheSameBytes) {
+  const std::vector<Text> made = texts(test::kShadowMemory ? 140'000 : 500'000);
+  for (const Order order : {Order::kAscending, Order::kDescending}) {
+    std::vector<Text> expected = made;
+    std::stable_sort(expected.begin(), expected.end(), [&](const Text& a, const Text& b) {
+      return order == Order::kAscending ? a.key() < b.key() : b.key() < a.key();
+    });
+    for (const unsigned threads : teams()) {
+      std::vector<Text> sorted = made;
+      vortex::sort(std::span(sorted), &Text::key, {.order = order, .threads = threads});
+      ASSERT_EQ(sorted, expected) << threads;
+      // So that several threads sort groups.
+      sorted = made;
+      ByteKeySort<Text, decltype(&Text::key)>(&Text::key, order, 1000)
+          .run(std::span(sorted), threads,
+               [&](std::span<Text> some, const auto& number, unsigned with) {
+                 vortex::sort(some, number, {.order = order, .threads = with});
+               });
+      ASSERT_EQ(sorted, expected) << threads << " threads, small groups";
+    }
+  }
+}
+
+// The first level of so few is sorted by one thread.
+TEST(ManyThreads, ByteStringsAreGroupedBySeveral) {
+  const std::vector<Text> made = texts(140'000);
+  unsigned sorts = 0;
+  const auto threads_of = [&](unsigned threads) {
+    ++sorts;
+    std::mutex mutex;
+    std::set<std::thread::id> seen;
+    std::vector<Text> sorted = made;
+    vortex::sort(std::span(sorted),
+                 [&](const Text& text) {
+                   thread_local unsigned noted = 0;
+                   if (noted != sorts) {
+                     const std::lock_guard lock(mutex);
+                     seen.insert(std::this_thread::get_id());
+                     noted = sorts;
+                   }
+                   return text.key();
+                 },
+                 {.threads = threads});
+    return seen.size();
+  };
+  EXPECT_EQ(threads_of(1), 1u);
+  // Whoever calls may have done all of it before another thread is there.
+  std::size_t most = 1;
+  for (int turn = 0; turn < 200 && most < 2; ++turn) most = std::max(most, threads_of(2));
+  EXPECT_EQ(most, 2u);
+}
+
+}  // namespace
+
+}  // namespace vortex
