@@ -29,14 +29,14 @@ bool sort_in_little_scratch(const CodedWord& coded, std::byte* bucket, std::size
   return true;
 }
 
-// Stores records as items at the ends of the buckets that the table chooses. Some at a time, so
-// that the processor chooses the next ones' buckets while it waits for the ends; and prefetched,
-// since another processor has just read them from the disk. Records that are read at once lie
-// between two multiples of kBytesAtOnce, and so in one block: the compiler may read the last of
-// them first.
-template <bool kPlain, typename Coded>
-std::size_t scatter_by_table(const Coded& coded, const std::byte* records, std::size_t count,
-                             const detail::BucketSplitters::Finder& finder, OpenBuckets& buckets) {
+// Stores records as items at the ends of the buckets that `bucket_of` chooses by their bits. Some
+// at a time, so that the processor chooses the next ones' buckets while it waits for the ends; and
+// prefetched, since another processor has just read them from the disk. Records that are read at
+// once lie between two multiples of kBytesAtOnce, and so in one block: the compiler may read the
+// last of them first.
+template <bool kPlain, typename Coded, typename BucketOf>
+std::size_t scatter_items(const Coded& coded, const std::byte* records, std::size_t count,
+                          const BucketOf& bucket_of, OpenBuckets& buckets) {
   using Item = typename Coded::Item;
   constexpr std::size_t kAtOnce = 8;
   constexpr std::size_t kBytesAtOnce = kAtOnce * sizeof(Item);
@@ -58,7 +58,7 @@ std::size_t scatter_by_table(const Coded& coded, const std::byte* records, std::
       } else {
         items[i] = coded.item(record, coded.bits(record));
       }
-      chosen[i] = finder.only_table(typename Coded::KeyOf{}(items[i]));
+      chosen[i] = bucket_of(record, typename Coded::KeyOf{}(items[i]));
     };
     if (few == kAtOnce) [[likely]] {
       for (std::size_t i = 0; i < kAtOnce; ++i) choose(i);
@@ -126,18 +126,18 @@ std::size_t FormatOrder::scatter(const std::byte* records, std::size_t count,
                                  OpenBuckets& buckets) const {
   return by_kind(
       [&]<typename Coded>(const Coded& coded) {
-        using Item = typename Coded::Item;
         const detail::BucketSplitters::Finder finder = splitters.finder();
+        const auto scatter_by = [&](const auto& bucket_of) {
+          return coded.is_plain() ? scatter_items<true>(coded, records, count, bucket_of, buckets)
+                                  : scatter_items<false>(coded, records, count, bucket_of, buckets);
+        };
         if (finder.table_decides()) {
-          return coded.is_plain() ? scatter_by_table<true>(coded, records, count, finder, buckets)
-                                  : scatter_by_table<false>(coded, records, count, finder, buckets);
+          return scatter_by(
+              [finder](const std::byte*, std::uint64_t bits) { return finder.only_table(bits); });
         }
-        return scatter_by(
-            std::integral_constant<std::size_t, sizeof(Item)>{}, records, count, splitters, buckets,
-            [coded](std::byte* to, const std::byte* record, std::uint64_t bits, auto) {
-              const Item item = coded.item(record, bits);
-              std::memcpy(to, &item, sizeof item);
-            });
+        return scatter_by([this, finder](const std::byte* record, std::uint64_t bits) {
+          return finder.bucket_of(rules(), record, bits);
+        });
       },
       [&] { return OrderBy::scatter(records, count, splitters, buckets); });
 }
