@@ -34,6 +34,7 @@ std::vector<std::size_t> permutation(Cycles cycles, std::size_t count, std::mt19
 
 TEST(RecordMoves, EachRecordReachesItsPlace) {
   auto random = test::test_random();
+  detail::ThreadTeam team(7);
   for (const std::size_t bytes : {1, 7, 13, 64, 100, 5000, 70000}) {
     for (const std::size_t count : {0, 1, 2, 3, 15, 16, 17, 40, 1000}) {
       if (bytes * count > std::size_t{4} << 20) continue;
@@ -54,7 +55,6 @@ TEST(RecordMoves, EachRecordReachesItsPlace) {
         ASSERT_EQ(records, expected)
             << count << " records of " << bytes << " bytes, cycles " << static_cast<int>(cycles);
         std::tie(records, places) = by_team;
-        detail::ThreadTeam team(7);
         detail::RecordMover(bytes, team).move_to_places(records.data(), places.data(), count);
         ASSERT_EQ(records, expected) << "by a team: " << count << " of " << bytes << " bytes";
       }
