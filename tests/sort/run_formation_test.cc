@@ -12,10 +12,12 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "sort/plan/record_plan.h"
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
 #include "tests/sort/record_lists.h"
@@ -426,6 +428,46 @@ TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
                                   random);
       EXPECT_LE(runs.lists.size(), one.most_runs);
       ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
+    }
+  }
+}
+
+// The most that a plan keeps in memory fits there, in whatever order it comes.
+TEST(RunFormation, WhatIsPlannedForTheMemoryFits) {
+  auto random = test::test_random();
+  const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
+  for (const std::uint64_t memory_bytes : {2U << 20, 10U << 20, 16U << 20}) {
+    RecordPlan plan;
+    const auto is_planned = [&](std::uint64_t count) {
+      SortPlanRequest request;
+      request.bytes = count * 8;
+      request.record_bytes = 8;
+      request.memory_bytes = memory_bytes;
+      request.block_bytes = kBlock;
+      plan = plan_sort(request);
+      return plan.in_memory();
+    };
+    std::size_t most = 0;
+    for (std::size_t step = memory_bytes / 8; step > 0; step /= 2) {
+      if (is_planned(most + step)) most += step;
+    }
+    ASSERT_TRUE(is_planned(most));
+    const std::function<std::uint64_t(std::size_t)> values[] = {
+        [](std::size_t i) { return i; }, [&](std::size_t i) { return most - i; },
+        [&](std::size_t) { return random(); },
+        [&](std::size_t i) { return i * 64 + random() % (most * 4); }};
+    for (const auto& value : values) {
+      const RecordList list = list_of(most, value);
+      Memory memory(plan.bucket_blocks);
+      std::optional<RunFormation> runs;
+      make_run_formation(runs, order, memory.streams, plan.formation);
+      std::size_t pushed = 0;
+      for (std::size_t taken = 1; taken != 0 && pushed < most; pushed += taken) {
+        guarded([&] {
+          taken = runs->push(&list.bytes[pushed * 8], most - pushed);
+        }).throw_if_failed();
+      }
+      EXPECT_EQ(pushed, most) << memory_bytes << " bytes, order " << &value - values;
     }
   }
 }
