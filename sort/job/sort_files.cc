@@ -19,6 +19,7 @@
 #include "io/sequence/single_file.h"
 #include "sort/job/sort_folders.h"
 #include "sort/plan/memory_limits.h"
+#include "sort/plan/record_plan.h"
 #include "sort/runs/run_store.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -288,8 +289,9 @@ FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileRe
   options.caching = places_.resources.caching;
   options.disk = disk_.get();
   options.pool = &pool;
-  options.unknown_length_bytes =
-      std::min(options.unknown_length_bytes, left - std::min(left / 2, space_for_others));
+  const std::uint64_t least = std::min(left / 2, RecordPlan::kLeastOfPipe);
+  options.unknown_length_bytes = std::min(options.unknown_length_bytes,
+                                          std::max(left - std::min(left, space_for_others), least));
   return inputs_[input]->open_reader(options);
 }
 

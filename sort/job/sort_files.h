@@ -151,7 +151,7 @@ class SortFiles {
 
   // The reader of an input, with options of the plan. The array of a pipe has
   // `unknown_length_bytes` of the options at most, and leaves `space_for_others` bytes of address
-  // space to others, or half of what is left if that is less.
+  // space to others, as far as what is planned for a pipe stays for it, or half of what is left.
   FileReaderBase open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
                              std::uint64_t space_for_others) const;
   // The writer of the output, of `most_bytes` at most; fewer, down to `least_bytes`, where the

@@ -219,8 +219,7 @@ bool RecordPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs)
 }
 
 std::uint64_t RecordPlan::address_space_bytes() const {
-  constexpr std::uint64_t kOfUnknownLength = std::uint64_t{1} << 30;
-  const std::uint64_t input = stream_space(input_bytes.value_or(kOfUnknownLength), block_bytes);
+  const std::uint64_t input = stream_space(input_bytes.value_or(kLeastOfPipe), block_bytes);
   const std::uint64_t bucket = stream_space(memory_for_buckets(), block_bytes) +
                                (bucket_blocks + 1) * kBucketTableBytes + kMinBlockBytes;
   const std::uint64_t run = stream_space(formation.most_run_bytes, block_bytes);
@@ -249,8 +248,13 @@ std::uint64_t RecordPlan::space_beside_input_bytes() const noexcept {
 RecordPlan plan_sort(const SortPlanRequest& request) {
   expect_limits(request);
   if (auto plan = try_memory(request, request.memory_bytes)) {
-    const auto fits = [&] { return plan->address_space_bytes() <= request.address_space_bytes; };
-    if (!fits()) plan->formation.most_run_bytes = plan->memory_for_buckets();
+    const auto fits = [&](std::uint64_t beside = 0) {
+      return detail::saturating_sum(plan->address_space_bytes(), beside) <=
+             request.address_space_bytes;
+    };
+    // A pipe may be as long as a run at least, or runs are shorter.
+    if (!fits(request.bytes ? 0 : plan->formation.most_run_bytes))
+      plan->formation.most_run_bytes = plan->memory_for_buckets();
     if (fits()) {
       plan->keep_few_in_memory();
       return *plan;

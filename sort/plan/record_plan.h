@@ -102,7 +102,9 @@ struct RecordPlan : SortPlan {
   // hold; files and runs reserve their lengths.
   std::uint64_t address_space_bytes() const;
 
-  // The part of it that an input of unknown length must leave free: for a run that is written while
+  // What is planned of it for an input of unknown length.
+  static constexpr std::uint64_t kLeastOfPipe = std::uint64_t{1} << 30;
+  // The part of it that such an input must leave free: for a run that is written while
   // the input is read, and for what may still be started and allocated.
   std::uint64_t space_beside_input_bytes() const noexcept;
 

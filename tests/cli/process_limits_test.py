@@ -95,6 +95,16 @@ class Memory(Limits):
         self.compare("-S8M", "in", limit=limit)
         self.compare("-S8M", "-k2", "--parallel=8", "in", limit=limit)
 
+    def test_pipes_of_records_leave_room_for_their_runs(self):
+        numbers = array.array("Q", [self.random.randrange(1 << 64) for _ in range(5_000_000)])
+        expected = array.array("Q", sorted(numbers)).tobytes()
+        for mib in range(2500, 3400, 150):
+            code, _, errors = self.outcome(
+                VORTEX, "sort", "-", "-o", "out", "--form", "u64", "-S", "32M", "--parallel", 1,
+                stdin=numbers.tobytes(), limit=under({resource.RLIMIT_AS: mib * MIB}))
+            self.assertEqual((code, errors), (0, ""), mib)
+            self.assertTrue((self.folder / "out").read_bytes() == expected)
+
     def test_records_take_the_memory_that_is_private(self):
         numbers = [self.random.randrange(1 << 64) for _ in range(3_000_000)]
         self.put("numbers", array.array("Q", numbers).tobytes())
