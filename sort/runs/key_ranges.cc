@@ -372,7 +372,9 @@ KeyRanges::Room KeyRanges::room(std::size_t blocks) const noexcept {
 // Records of the range come behind those of the one before.
 void KeyRanges::append_to_one_before(std::size_t range) {
   ClosedBucket bucket = buckets_.close(range);
-  std::byte* const to = buckets_.room_for(range - 1, bucket.bytes);
+  // What is buffered of the one before is stored, too: a fault that fails must not leave by a jump.
+  std::byte* to = nullptr;
+  guarded([&] { to = buckets_.room_for(range - 1, bucket.bytes); }).throw_if_failed();
   if (to == nullptr) throw Error(EAGAIN, "run formation: its pool is used by others, too");
   guarded([&] { std::memcpy(to, bucket.begin(), bucket.bytes); }).throw_if_failed();
   buckets_.added(range - 1, bucket.bytes);

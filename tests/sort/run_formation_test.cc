@@ -858,6 +858,35 @@ TEST(RunFormation, FailsWhereAStoreDoes) {
   }
 }
 
+// One move after the other, also where two ranges that have only buffered records become one.
+TEST(RunFormation, FailsWhereRangesAreJoined) {
+  const test::FaultsBy signals(test::signal_engine());
+  auto random = test::test_random();
+  constexpr unsigned kBuckets = 32;
+  const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
+  const RecordList list = list_of(260'000, [&](std::size_t i) {
+    return i < 64 * kBuckets ? random() : ~std::uint64_t{0} - 300'000 + i;
+  });
+  static std::atomic<int> left;
+  bool fails = true;
+  for (int moves = 0; fails; ++moves) {
+    Memory memory(160);
+    {
+      RunFormation runs(order, memory.streams,
+                        {.buckets = kBuckets, .scratch_bytes = std::size_t{1} << 18});
+      left = moves;
+      os::set_failure_hook(+[](os::MemoryCall call) noexcept {
+        return call == os::MemoryCall::kMove && left.fetch_sub(1) == 0 ? ENOMEM : 0;
+      });
+      const int error = error_of_push(runs, list.at(0), list.count());
+      os::set_failure_hook(nullptr);
+      fails = error != 0;
+      ASSERT_TRUE(error == 0 || error == ENOMEM) << error;
+    }
+    ASSERT_EQ(memory.streams.blocks_in_use(), 0u) << "move " << moves;
+  }
+}
+
 // A read that fails is the pusher's error, whoever partitions.
 TEST(RunFormation, FailsWhereTheInputDoes) {
   constexpr std::size_t kLarge = std::size_t{256} << 10;
