@@ -49,9 +49,11 @@ void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, Runni
   merge(take_all(), out, read_buffers, true, running);
 }
 
-RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_bytes) {
+RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_bytes,
+                                   std::uint64_t expected_bytes) {
   open();
-  return writer_.emplace(order_, store(), write_behind, most_bytes, &packing(), watch().stop());
+  return writer_.emplace(order_, store(), write_behind, most_bytes, &packing(), watch().stop(),
+                         expected_bytes);
 }
 
 void RunCollection::end() {

@@ -36,7 +36,8 @@ class RunCollection final : public RunList<Run> {
   void form(std::uint64_t most_bytes, const Writing& write);
   // The same in two steps: an output that becomes a run when it is ended. `write_behind` as for a
   // RunWriter. One that was spilled is not counted.
-  RecordOutput& begin(std::size_t write_behind, std::uint64_t most_bytes);
+  RecordOutput& begin(std::size_t write_behind, std::uint64_t most_bytes,
+                      std::uint64_t expected_bytes = kAsLongAsMayBe);
   void end();
   void end_spilled();
   // Merges until at most `most` runs are left, as few of them as that takes. Throws Error(ENOMEM)

@@ -235,8 +235,10 @@ void SortJob::wait_for_runs() {
   while (formation_->await_closed()) emit_next(Written::kIsCounted);
 }
 
+// A run may be as long as the input; of records in no order it is twice the memory.
 SortJob::OpenRun::OpenRun(SortJob& job, Written written)
-    : watched(job.runs_->begin(job.plan_.run_write_behind, job.plan_.formation.most_run_bytes),
+    : watched(job.runs_->begin(job.plan_.run_write_behind, job.plan_.formation.most_run_bytes,
+                               2 * job.plan_.memory_for_buckets()),
               job.watch(), written),
       sorted(*job.order_, job.unique_, job.plan_.first_records, watched) {}
 

@@ -6,9 +6,9 @@
 
 namespace vortex { inline namespace v0 {
 
-Run::Run(RunStore& run_store, std::uint64_t most_bytes)
+Run::Run(RunStore& run_store, std::uint64_t most_bytes, std::uint64_t expected_bytes)
     : RunFields{.store = &run_store,
-                .places = run_store.next_sequence(most_bytes),
+                .places = run_store.next_sequence(most_bytes, expected_bytes),
                 .promised = run_store.blocks_of(most_bytes)} {
   store->promise_slots(promised);
 }

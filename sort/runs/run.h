@@ -56,8 +56,9 @@ struct RunFields {
 // Where the blocks of a run are, and what foretells when a merge needs them. Its slots are given
 // back when they are merged, or with the run. Movable.
 struct Run : RunFields {
-  // An empty run, which will hold `most_bytes` at most.
-  explicit Run(RunStore& run_store, std::uint64_t most_bytes = 0);
+  // An empty run; the lengths as for RunStore::next_sequence().
+  explicit Run(RunStore& run_store, std::uint64_t most_bytes = 0,
+               std::uint64_t expected_bytes = kAsLongAsMayBe);
   ~Run() { free_all(); }
   Run(Run&& other) noexcept : RunFields(std::move(other)) { other.store = nullptr; }
   Run& operator=(Run&& other) noexcept {

@@ -55,8 +55,8 @@ RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
 
 RunStore::~RunStore() = default;
 
-SpreadSequence RunStore::next_sequence(std::uint64_t most_bytes) {
-  const std::vector<double> weights = weights_with_room(most_bytes);
+SpreadSequence RunStore::next_sequence(std::uint64_t most_bytes, std::uint64_t expected_bytes) {
+  const std::vector<double> weights = weights_with_room(std::min(most_bytes, expected_bytes));
   std::lock_guard lock(mutex_);
   return SpreadSequence(*this, {options_.strategy, weights, options_.seed, runs_++},
                         blocks_of(most_bytes));

@@ -22,6 +22,9 @@
 
 namespace vortex { inline namespace v0 {
 
+// A run of which no more is known than how long it is at most.
+inline constexpr std::uint64_t kAsLongAsMayBe = ~std::uint64_t{0};
+
 struct RunStoreOptions {
   std::vector<std::string> folders;  // one temporary file, one disk queue each
   AllocationStrategy strategy = AllocationStrategy::kRandomCyclic;
@@ -74,8 +77,9 @@ class RunStore final : public SlotFiles {
   const std::string& folder(unsigned index) const noexcept { return options_.folders[index]; }
 
   // Where the blocks of the next run go, which will have `most_bytes` at most: to each folder as
-  // its weight says, but no more than it has room for.
-  SpreadSequence next_sequence(std::uint64_t most_bytes);
+  // its weight says, but no more than it has room for, if the run is as long as is expected. A
+  // longer one leaves out folders that turn out to be full.
+  SpreadSequence next_sequence(std::uint64_t most_bytes, std::uint64_t expected_bytes);
 
   // `slots` slots will be taken, by one run. Allocates, so that taking them does not.
   void promise_slots(std::uint64_t slots);

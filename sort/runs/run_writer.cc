@@ -12,7 +12,7 @@ namespace vortex { inline namespace v0 {
 RunStream::RunStream(RunStore& store, const Options& options)
     : most_bytes_(store.blocks_of(options.most_bytes) * store.block_bytes()),
       packing_(options.packing),
-      run_(store, options.most_bytes) {
+      run_(store, options.most_bytes, options.expected_bytes) {
   FileSinkOptions for_sink;
   for_sink.blocks_for_stream = options.window_blocks;
   for_sink.write_behind = options.write_behind;
@@ -48,7 +48,8 @@ std::size_t RunWriter::blocks_needed(std::size_t block_bytes, std::size_t record
 }
 
 RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
-                     std::uint64_t most_bytes, RunPacking* packing, const std::stop_token& stop)
+                     std::uint64_t most_bytes, RunPacking* packing, const std::stop_token& stop,
+                     std::uint64_t expected_bytes)
     : record_bytes_(order.record_bytes()), block_bytes_(store.block_bytes()), keys_(order) {
   if (record_bytes_ == 0 || record_bytes_ > block_bytes_) {
     throw Error(EINVAL, "records of " + format_bytes(record_bytes_) + " do not fit in blocks of " +
@@ -58,6 +59,7 @@ RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t writ
       store, RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_),
                                 .write_behind = write_behind,
                                 .most_bytes = most_bytes,
+                                .expected_bytes = expected_bytes,
                                 .packing = packing,
                                 .stop = stop});
   to_ = stream_->bytes();

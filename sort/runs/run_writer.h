@@ -27,9 +27,9 @@ class RunStream {
   struct Options {
     std::size_t window_blocks = 1;  // that writers go back into, the newest included
     std::size_t write_behind = 0;   // blocks
-    // What the run will have at most: address space, and which folders have room for it.
-    std::uint64_t most_bytes = 0;
-    RunPacking* packing = nullptr;  // outlives it; null: the run is not packed
+    std::uint64_t most_bytes = 0;   // that the run will have: address space
+    std::uint64_t expected_bytes = kAsLongAsMayBe;  // which folders have room for them
+    RunPacking* packing = nullptr;                  // outlives it; null: the run is not packed
     // A request wakes whoever waits inside a fault or finish(): ECANCELED.
     std::stop_token stop = {};
   };
@@ -70,7 +70,7 @@ class RunWriter final : public RecordOutput {
   // store and the packing must outlive it.
   RunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
             std::uint64_t most_bytes, RunPacking* packing = nullptr,
-            const std::stop_token& stop = {});
+            const std::stop_token& stop = {}, std::uint64_t expected_bytes = kAsLongAsMayBe);
 
   // Throws Error(EFBIG) when the run would be longer than was said.
   std::span<std::byte> room(std::size_t most_bytes) override;

@@ -847,6 +847,27 @@ TEST(RecordMerge, AsManyThreadsAsHaveRoom) {
   }
 }
 
+// A run that may be longer than all room there is goes to its folders as one that is as long as
+// expected.
+TEST(RunStore, SharesAreThoseOfTheExpectedLength) {
+  const TemporaryFolder fast, slow;
+  constexpr std::size_t kLarge = std::size_t{4} << 20;
+  BlockPool pool({.pool_bytes = kLarge, .block_bytes = kLarge, .warming = Warming::kOnDemand});
+  RunStore store(
+      pool,
+      {.folders = {fast.path().string(), slow.path().string()}, .weights = {2, 1}, .sparse = true});
+  const std::uint64_t most = 4 * std::filesystem::space(fast.path()).available;
+  for (const auto& [expected, of_fast] : {std::pair{most, 15}, {std::uint64_t{kLarge}, 20}}) {
+    SpreadSequence places = store.next_sequence(most, expected);
+    int found = 0;
+    for (std::uint64_t unit = 0; unit < 30; ++unit) {
+      ASSERT_TRUE(places.add_unit());
+      found += places.place(unit).file == 0;
+    }
+    EXPECT_NEAR(found, of_fast, 1);
+  }
+}
+
 }  // namespace
 
 }  // namespace vortex::test
