@@ -119,7 +119,9 @@ double DiskBound::seconds(const SortReport& report) const {
       second[file_system].read += share;
     }
   }
-  if (output_) second[*output_].written += written;
+  // The only run that is the output was written while the input was read.
+  const bool is_run = report.runs != 0 && report.run_bytes == 0;
+  if (output_) (is_run ? first : second)[*output_].written += written;
   return seconds(first) + seconds(second);
 }
 

@@ -94,7 +94,8 @@ void FileSort::count_io(RecordKind& kind, SortReport& report) const {
   count(files_.disk_statistics());
   for (const RunStoreDiskStatistics& part : kind.runs().disks()) {
     count(part.disk);
-    report.folder_bytes.push_back(part.disk.written_bytes);
+    // A run that is the output was not written beside it.
+    report.folder_bytes.push_back(counts.bytes == 0 ? 0 : part.disk.written_bytes);
   }
 }
 

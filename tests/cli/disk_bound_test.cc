@@ -58,6 +58,12 @@ TEST_F(DiskBoundTest, WithRunsItIsTwoCopiesHoweverManyPassesThereWere) {
   EXPECT_DOUBLE_EQ(seconds(), 2 * 800 / 80.);
 }
 
+TEST_F(DiskBoundTest, ARunThatIsTheOutputIsOneCopy) {
+  report_.runs = 1;
+  report_.run_bytes = 0;
+  EXPECT_DOUBLE_EQ(seconds(), 800 / 80.);
+}
+
 TEST_F(DiskBoundTest, WhatIsDroppedNeedNotBeWritten) {
   report_.runs = 5;
   report_.records_out = 8;

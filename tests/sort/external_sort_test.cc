@@ -296,6 +296,7 @@ TEST(ExternalSortOneRun, IsTheOutput) {
       EXPECT_EQ(report.merges, 0U);
       EXPECT_EQ(report.passes, 0U);
       EXPECT_EQ(report.run_bytes, 0U);
+      EXPECT_EQ(report.folder_bytes, std::vector<std::uint64_t>{0});
       EXPECT_EQ(report.records_out, sort.list.count());
       EXPECT_EQ(report.output_bytes, sort.list.bytes.size());
       EXPECT_EQ(report.least_io_bytes, 2 * sort.list.bytes.size());
