@@ -107,7 +107,8 @@ void RunFormation::make_ranges(const RunFormationOptions& options) {
                   KeyRanges::Options{.ranges = fitting.buckets,
                                      .most_ranges = most_open_,
                                      .most_closed = fitting.most_closed(),
-                                     .most_blocks = blocks - fitting.blocks_on_their_way(blocks),
+                                     .most_blocks = std::max<std::size_t>(
+                                         blocks - fitting.blocks_on_their_way(blocks), 1),
                                      .most_run_bytes = options.most_run_bytes,
                                      .divides_open = !options.fits},
                   scratch_.last(kept_bytes_), buffers_.get());
@@ -213,7 +214,7 @@ void RunFormation::distribute_sample() {
 
 bool RunFormation::close_one(bool more) {
   settle();
-  if (!ranges_->buckets().can_close()) return false;
+  if (records_ == 0 || !ranges_->buckets().can_close()) return false;
   is_full_ = false;
   for (bool is_closed = false; !is_closed;) {
     Closed next{.closed = ranges_->close_next(more)};

@@ -103,8 +103,8 @@ class RunFormation {
   bool wants_room() const noexcept { return is_full_ && ranges_->buckets().can_close(); }
   // Buckets that were closed and not yet emitted.
   std::size_t closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
-  // Closes the next bucket; there are records. False: as many are closed as may be. Throws Error as
-  // push().
+  // Closes the next bucket. False: there are no records, or as many are closed as may be. Throws
+  // Error as push().
   bool close_next() { return close_one(true); }
   // Nothing is pushed any more, and every record is in a closed bucket: the last run ends.
   void end();

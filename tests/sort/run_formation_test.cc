@@ -580,6 +580,30 @@ TEST(RunFormation, FewBlocksMakeNoShortRuns) {
   }
 }
 
+// Where another thread emits, the only block is not kept for what is on its way; and what has no
+// records closes nothing.
+TEST(RunFormation, OneBlockIsEmittedBeside) {
+  auto random = test::test_random();
+  const FormatOrder order(RecordFormat(8, {{0, 6, {}, false}}));
+  const RecordList list = test::make_records(Shape::kRandom, 8, 5 * kBlock / 8, random);
+  Memory memory(1);
+  RunFormation runs(order, memory.streams,
+                    {.buckets = 2, .scratch_bytes = std::size_t{1} << 17, .emits_beside = true});
+  EXPECT_FALSE(runs.close_next());
+  std::size_t emitted = 0;
+  for (std::size_t pushed = 0; pushed < list.count();) {
+    std::size_t taken = 0;
+    guarded([&] { taken = runs.push(list.at(pushed), list.count() - pushed); }).throw_if_failed();
+    pushed += taken;
+    if (taken != 0 && pushed < list.count()) continue;
+    ASSERT_TRUE(runs.close_next());
+    RecordCollector out(8);
+    guarded([&] { runs.emit_next(out); }).throw_if_failed();
+    emitted += out.list.count();
+  }
+  EXPECT_EQ(emitted, list.count());
+}
+
 // Of several readers; 0: they push all.
 int error_of_push(RunFormation& runs, const std::byte* records, std::size_t count) {
   return test::error_of(
