@@ -81,6 +81,9 @@ class SliceMerge final : public RecordMerge {
     });
   }
 
+  // Slices that are being sorted or wait for the caller.
+  std::size_t under_way() const noexcept { return slices_.size() - ring_.free_slots(); }
+
   void start() noexcept override { frontier_.start(); }
   std::uint64_t records_left() const noexcept override { return left_; }
 
@@ -158,8 +161,12 @@ class SliceMerge final : public RecordMerge {
   [[gnu::noinline]] void next_slice() noexcept {
     while (not_divided_ > 0 && ring_.free_slots() > 0) {
       while (frontier_.records() < kMost && frontier_.may_enter()) frontier_.enter();
-      // The blocks that threads gather from have to go before more of a slice comes.
-      if (frontier_.records() < kLeast && frontier_.bound() != nullptr && !ring_.empty()) break;
+      // The blocks that threads gather from have to go before more of a slice comes. Where the
+      // caller gathers they are gone, and a slice gets no longer by waiting.
+      if (workers_gather_ && frontier_.records() < kLeast && frontier_.bound() != nullptr &&
+          !ring_.empty()) {
+        break;
+      }
       divide(slices_[ring_.next_free()]);
       ring_.submit();
     }

@@ -798,10 +798,12 @@ TEST(RecordMerge, MergesByThreads) {
     const FormatOrder order = round % 2 == 0 ? random_word_format(random) : random_format(random);
     SCOPED_TRACE(to_string(order.format()));
     const auto count = static_cast<unsigned>(2 + random() % (round % 4 == 0 ? 100 : 6));
-    const MergeRoom room = {.block_bytes = std::size_t{4096} << (2 + random() % 7),
-                            .working_bytes = std::size_t{1} << (20 + random() % 4),
-                            .threads = kThreads[random() % std::size(kThreads)],
-                            .window_blocks = 2 + random() % 2};
+    const MergeRoom room = {
+        .block_bytes = std::size_t{4096} << (2 + random() % 7),
+        .working_bytes = std::size_t{1} << (20 + random() % 4),
+        .threads = kThreads[random() % std::size(kThreads)],
+        .window_blocks =
+            (order.record_bytes() % 8 == 0 && order.record_bytes() <= 16 ? 1 : 2) + random() % 2};
     const std::uint64_t most_records =
         std::min<std::uint64_t>(600000, (std::uint64_t{16} << 20) / order.record_bytes());
     const bool disjoint = random() % 4 == 0;
@@ -844,6 +846,37 @@ TEST(RecordMerge, AsManyThreadsAsHaveRoom) {
       EXPECT_TRUE(used == threads || !fit(used + 1)) << kib;
       before = used;
     }
+  }
+}
+
+// Where a block of each input lies in memory, slices are short, and still as many as there is room
+// for are under way.
+TEST(RecordMerge, ShortSlicesAreSortedByAllThreads) {
+  constexpr std::size_t kInputs = 16, kWords = 40000;
+  std::vector<std::uint64_t> words(kInputs * kWords);
+  std::vector<MergeInput> inputs;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = i % kWords * kInputs + i / kWords;
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    inputs.push_back({reinterpret_cast<const std::byte*>(words.data() + i * kWords), kWords});
+  }
+  const FormatRules rules(
+      RecordFormat(8, {{.offset = 0, .length = 8, .type = {KeyKind::kUnsigned, 8}}}));
+  for (const unsigned threads : {2U, 4U, 16U}) {
+    const MergeRoom room = {.block_bytes = 16384,
+                            .working_bytes = std::size_t{64} << 20,
+                            .threads = threads,
+                            .window_blocks = 1};
+    SliceMerge<CodedWord> merge(rules, CodedWord::small_sort(), inputs, room);
+    RecordCollector out(8);
+    merge.start();
+    merge.merge(1, out);
+    EXPECT_EQ(merge.under_way(), 2 * threads + 1);
+    merge.merge(merge.records_left(), out);
+    std::vector<std::uint64_t> merged(words.size());
+    ASSERT_EQ(out.list.bytes.size(), words.size() * 8);
+    std::memcpy(merged.data(), out.list.bytes.data(), out.list.bytes.size());
+    EXPECT_TRUE(std::ranges::is_sorted(merged));
+    EXPECT_EQ(merged.back(), words.size() - 1);
   }
 }
 
