@@ -150,13 +150,14 @@ class RecordMover::Impl {
 
   std::size_t move(void* records, Pair64* places, std::size_t count) noexcept {
     std::size_t together = 0;
+    // What a group has passed by in one round has moved, or is moved by whom its path belongs to.
+    paths_.clear();
+    for (std::size_t i = 0; i < groups_; ++i) {
+      paths_.emplace_back(records, bytes_, places, count / groups_ * i,
+                          i + 1 == groups_ ? count : count / groups_ * (i + 1), held_.get(),
+                          i * at_once_);
+    }
     for (bool go_on = groups_ > 1; go_on;) {
-      paths_.clear();
-      for (std::size_t i = 0; i < groups_; ++i) {
-        paths_.emplace_back(records, bytes_, places, count / groups_ * i,
-                            i + 1 == groups_ ? count : count / groups_ * (i + 1), held_.get(),
-                            i * at_once_);
-      }
       std::atomic<std::size_t> moved = 0;
       run([&](std::size_t i) { paths_[i].lift(at_once_); });
       run([&](std::size_t i) { moved += paths_[i].follow(false); });
