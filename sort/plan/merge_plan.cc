@@ -125,8 +125,8 @@ void RecordPlan::keep_few_in_memory() noexcept {
   const std::uint64_t needed = FirstRecords::memory_bytes(record_bytes, first_records);
   if (first_records == 0 || needed > forming / kShare) return;
   first_in_memory = true;
-  runs = 0;
-  passes = 0;
+  runs = expected_runs = 0;
+  passes = expected_passes = 0;
 }
 
 std::size_t RecordPlan::blocks_for_few() const noexcept {
@@ -163,6 +163,8 @@ RecordPlan plan_of_input_merge(RecordPlan plan, std::uint64_t inputs) {
   plan.merge_order =
       plan.runs > 1 ? smallest_merge_order(plan.runs, plan.largest_merge_order()) : 0;
   plan.passes = 1 + (plan.runs > 1 ? merge_passes(plan.runs, plan.merge_order) : 0);
+  plan.expected_runs = plan.runs;
+  plan.expected_passes = plan.passes;
   return plan;
 }
 

@@ -77,20 +77,26 @@ double cost_of(const RecordPlan& plan) {
   return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes));
 }
 
-// How many runs there are at most, and how many of records in no order, and their merges.
+// How many runs of records in no order there are, and their merges: they are twice as long as the
+// shortest but for what ranges of unequal length lose, which was seen to be a sixteenth; and the
+// first and the last ones are shorter.
+void count_expected_runs(RecordPlan& plan) {
+  const std::uint64_t expected_bytes =
+      std::min(plan.least_run_bytes / 8 * 15, plan.formation.most_run_bytes);
+  plan.expected_runs = std::min(
+      plan.runs,
+      detail::units_for(*plan.input_bytes, std::max<std::uint64_t>(expected_bytes, 1)) + 1);
+  plan.expected_passes = merge_passes(plan.expected_runs, plan.merge_order);
+}
+
+// How many runs there are at most, and their merges.
 void count_runs(RecordPlan& plan, std::uint64_t largest_order) {
   plan.run_begin_bytes = bytes_to_begin_run(plan, largest_order);
   plan.least_run_bytes = plan.run_begin_bytes != 0 ? plan.run_begin_bytes : plan.run_bytes;
   plan.runs = detail::units_for(*plan.input_bytes, plan.least_run_bytes);
   plan.merge_order = std::min(plan.runs, largest_order);
   plan.passes = merge_passes(plan.runs, largest_order);
-  // Twice as long but for what ranges of unequal length lose, which was seen to be a sixteenth;
-  // and the first and the last ones are shorter.
-  const std::uint64_t expected_bytes = plan.least_run_bytes / 8 * 15;
-  plan.expected_runs = std::min(
-      plan.runs,
-      detail::units_for(*plan.input_bytes, std::max<std::uint64_t>(expected_bytes, 1)) + 1);
-  plan.expected_passes = merge_passes(plan.expected_runs, largest_order);
+  count_expected_runs(plan);
 }
 
 // A plan with this memory and block size, if there is one.
@@ -133,6 +139,8 @@ std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_
     if (request.bytes) {
       plan.runs = detail::units_for(*request.bytes, plan.run_bytes);
       if (plan.runs <= 1) {
+        plan.expected_runs = plan.runs;
+        plan.passes = plan.expected_passes = 0;
         plan.formation.emits_beside = false;
         plan.formation.fits = true;
         deepen_output(plan);
@@ -253,8 +261,10 @@ RecordPlan plan_sort(const SortPlanRequest& request) {
              request.address_space_bytes;
     };
     // A pipe may be as long as a run at least, or runs are shorter.
-    if (!fits(request.bytes ? 0 : plan->formation.most_run_bytes))
+    if (!fits(request.bytes ? 0 : plan->formation.most_run_bytes)) {
       plan->formation.most_run_bytes = plan->memory_for_buckets();
+      if (request.bytes && !plan->in_memory()) count_expected_runs(*plan);
+    }
     if (fits()) {
       plan->keep_few_in_memory();
       return *plan;
@@ -270,7 +280,10 @@ RecordPlan plan_sort(const SortPlanRequest& request) {
                               format_bytes(request.address_space_bytes) + " are left; " +
                               address_space_advice());
     }
-    smaller.most_buckets = plan->formation.buckets / (plan->in_memory() ? 1 : 2);
+    // A plan in memory has half as many as it may have, or all, where only a larger scratch for
+    // runs made the rest fit.
+    smaller.most_buckets =
+        std::min(plan->formation.buckets / (plan->in_memory() ? 1 : 2), request.most_buckets / 2);
     return plan_sort(smaller);
   }
   const std::string what = "sorting " +

@@ -55,6 +55,8 @@ void expect_consistent(const RecordPlan& plan) {
   EXPECT_EQ(plan.run_bytes % request.record_bytes, 0U);
   EXPECT_LE(plan.run_bytes, (plan.bucket_blocks - plan.formation.buckets) * plan.block_bytes);
   EXPECT_GE(plan.run_bytes, request.record_bytes);
+  EXPECT_LE(plan.expected_runs, plan.runs);
+  EXPECT_LE(plan.expected_passes, plan.passes);
   if (plan.in_memory()) {
     EXPECT_LE(*request.bytes, plan.run_bytes);
     return;
@@ -224,6 +226,25 @@ TEST(SortPlan, LittleAddressSpaceMakesFewerBuckets) {
   consistent_plan(request);
 }
 
+// Nearly as long as the memory: whether it fits there depends on the buckets.
+TEST(SortPlan, LittleAddressSpaceIsPlannedForWhateverTheLength) {
+  for (const std::uint64_t mib : {64U, 256U, 1024U}) {
+    for (std::uint64_t percent = 70; percent <= 100; ++percent) {
+      for (const std::uint64_t times : {4U, 8U, 12U, 15U, 16U, 20U, 24U, 32U, 40U}) {
+        SCOPED_TRACE(std::to_string(mib) + " MiB, " + std::to_string(percent) + " percent");
+        SortPlanRequest request = request_of(mib * kMiB * percent / 100, 8, mib * kMiB);
+        request.scratch_per_record = 8;
+        request.address_space_bytes = times * mib * kMiB;
+        try {
+          consistent_plan(request);
+        } catch (const Error& error) {
+          EXPECT_EQ(error.code().value(), ENOMEM);
+        }
+      }
+    }
+  }
+}
+
 // First runs become shorter, then nobody emits them beside.
 TEST(SortPlan, LittleAddressSpaceMakesShortRuns) {
   SortPlanRequest request = request_of(640 * kMiB, 100, 64 * kMiB);
@@ -237,6 +258,7 @@ TEST(SortPlan, LittleAddressSpaceMakesShortRuns) {
   EXPECT_TRUE(shorter.formation.emits_beside);
   EXPECT_EQ(shorter.formation.most_run_bytes, shorter.memory_for_buckets());
   EXPECT_EQ(shorter.run_bytes, two.run_bytes);
+  EXPECT_GE(shorter.expected_runs * shorter.formation.most_run_bytes, *request.bytes);
   request.address_space_bytes = shorter.address_space_bytes() - 1;
   const RecordPlan one = consistent_plan(request);
   EXPECT_FALSE(one.formation.emits_beside);
