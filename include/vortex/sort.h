@@ -134,8 +134,10 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // Arrays of fewer than 2^20 records, or 2^21 of at most 8 bytes, are sorted on the calling thread,
 // as all are with `options.threads` 1. Larger ones get more threads, which begin and end within the
 // call, at most one for 2^19 or 2^20 records; with fewer records a thread costs about what it
-// gains. They run none of the program's handlers, but for the signals that their own instructions
-// raise. Where the system refuses threads the others do their work.
+// gains. Records of more than 256 bytes get them from 8 MiB on, and arrays by strings of bytes or
+// several keys from 2^17 records or 8 MiB on. They run none of the program's handlers, but for the
+// signals that their own instructions raise. Where the system refuses threads the others do their
+// work.
 //
 // The thread keeps the extra memory of sorts of fewer than 2^20 records for its next sort, until it
 // ends or calls release_sort_memory(): 1 to 2 MiB mostly, at most 8 MiB. No memory limit of the

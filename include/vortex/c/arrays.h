@@ -96,7 +96,8 @@ typedef struct vtx_record_format {
 } vtx_record_format;
 
 // Sorts `count` records, one behind the other, where they are; stable. Takes at most 16 bytes a
-// record, what sorting the records or those takes, and 64 KiB or, if that is more, a record.
+// record, what sorting the records or those takes, and for each thread 512 KiB or, if that is more,
+// a record.
 // `options->descending` turns all keys round. -EINVAL for a wrong format, with the key and the
 // limit; -ENOMEM with nothing moved.
 VORTEX_EXPORT int vtx_sort_records(void* records, size_t count, const vtx_record_format* format,

@@ -43,7 +43,7 @@ class ByteKeySort {
   // `sort_by_number(records, number, threads)` sorts stably, in the order that is asked for, by
   // number(record), a std::uint64_t, with so many threads at most.
   // Groups of fewer than `several` records are for one thread; a test asks for smaller ones.
-  ByteKeySort(KeyFunction key, Order order, std::size_t several = std::size_t{1} << 20)
+  ByteKeySort(KeyFunction key, Order order, std::size_t several = 16 * kMinShare)
       : key_(std::move(key)), order_(order), several_(several) {}
 
   // Throws what sort_by_number does and std::bad_alloc; the records are all there then, in any
@@ -92,7 +92,8 @@ class ByteKeySort {
   static constexpr bool kMayHaveWords =
       sizeof(std::remove_cvref_t<std::invoke_result_t<const KeyFunction&, const T&>>) >= kWord;
   // The fewest records for each of several threads.
-  static constexpr std::size_t kMinShare = std::size_t{1} << 16;
+  static constexpr std::size_t kMinShare =
+      std::min(std::size_t{1} << 16, (std::size_t{4} << 20) / sizeof(T) + 1);
   static constexpr std::size_t kPartsOfThread = 4;
 
   struct Group {
