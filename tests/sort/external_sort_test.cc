@@ -182,11 +182,15 @@ TEST(ExternalSortPacked, OfRecordsOfAnySize) {
       if (options.unique) expected = firsts_of_equal(order, expected);
       ASSERT_TRUE(same_bytes(read_file(files.output()), expected.bytes)) << to_string(report.plan);
       EXPECT_EQ(report.plan.compression == RunCompression::kAlways, can_pack);
-      std::size_t descents = 0;
-      for (std::size_t i = 1; i < list.count(); ++i) {
-        descents += order.less(list.at(i), list.at(i - 1)) ? 1 : 0;
-      }
-      EXPECT_GT(report.runs, descents > list.count() / 10 ? 1U : 0U);
+      // What comes far behind its place, here more than the memory holds, is not in the first run.
+      constexpr std::size_t kStep = 16;
+      std::vector<std::size_t> some;
+      for (std::size_t i = 0; i < list.count(); i += kStep) some.push_back(i);
+      std::ranges::stable_sort(some,
+                               [&](auto a, auto b) { return order.less(list.at(a), list.at(b)); });
+      std::size_t late = 0;
+      for (std::size_t i = 0; i < some.size(); ++i) late += some[i] > i * kStep + list.count() / 2;
+      EXPECT_GT(report.runs, late > some.size() / 10 ? 1U : 0U);
       EXPECT_LE(report.run_bytes, report.passes * list.bytes.size());
       if (options.unique) continue;
       moved += report.passes * list.bytes.size();
@@ -709,7 +713,7 @@ TEST(ExternalSortFolders, GetSharesByTheirSpeeds) {
     EXPECT_GT(report.passes, 0U);
     EXPECT_NEAR(static_cast<double>(report.folder_bytes[0]),
                 2.0 * static_cast<double>(report.folder_bytes[1]),
-                0.4 * static_cast<double>(report.folder_bytes[1]));
+                0.27 * static_cast<double>(report.folder_bytes[1]));
     EXPECT_TRUE(same_bytes(read_file(sort.files.output()), FixedRecords::sorted(sort.input)));
     unlink(sort.files.output().c_str());
   }
