@@ -18,9 +18,10 @@ import zipfile
 # What every Linux with Python has; the last is the loader.
 EVERYWHERE = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 PROGRAMS = ("vortex", "vortex-sort")
-# Its versions, one a line, and that it is at work.
+# Its versions, one a line, and that it is at work, without a GIL where the interpreter needs none.
 USE = """
-import importlib.metadata, vortex
+import importlib.metadata, sys, sysconfig, vortex
+assert not sysconfig.get_config_var("Py_GIL_DISABLED") or not sys._is_gil_enabled()
 print(importlib.metadata.version("vortex-streams"), vortex.__version__, *vortex.sorted([30, 10, 20]))
 """
 

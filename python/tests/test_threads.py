@@ -109,6 +109,7 @@ def test_a_sorter_that_all_push_to(rng):
             len(sorter)
 
     together(work)
+    assert len(sorter) == THREADS * 100_000
     np.testing.assert_array_equal(np.concatenate(list(sorter.blocks(50_000))), np.sort(np.concatenate(arrays)))
 
 

@@ -114,7 +114,8 @@ class Array(np.ndarray):
         """Writes what was changed, and ends the use of the file: later stores, and reads of what is not in
         memory any more, raise StreamError.
 
-        BufferError while views are alive; what other libraries made of the array is not known. Memory
+        BufferError while views are alive; what other libraries made of the array is not known. Without a
+        GIL the thread that opened the file closes it: to others, views that are gone may seem alive. Memory
         and descriptor are given back when the array itself is gone.
         """
         if self._mapping is None or not self._opened:
