@@ -21,7 +21,7 @@ namespace vortex { inline namespace v0 { namespace detail {
 
 namespace {
 
-// Which lane goes to lane l, in kBits bits from l * kBits on: first those without a bit in the
+// Which lane goes to lane l, in kBits bits from l * kBits on: first those with a bit in the
 // mask, then the others.
 template <typename Order, int kBits>
 constexpr std::array<Order, 256> kLowerFirst = [] {
