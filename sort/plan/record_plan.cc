@@ -280,8 +280,7 @@ RecordPlan plan_sort(const SortPlanRequest& request) {
                               format_bytes(request.address_space_bytes) + " are left; " +
                               address_space_advice());
     }
-    // A plan in memory has half as many as it may have, or all, where only a larger scratch for
-    // runs made the rest fit.
+    // A plan in memory has half of the buckets that it may have, or all of them.
     smaller.most_buckets =
         std::min(plan->formation.buckets / (plan->in_memory() ? 1 : 2), request.most_buckets / 2);
     return plan_sort(smaller);
