@@ -79,7 +79,8 @@ class OwnStream final : public Stream {
     HeldBlock* const held = find(block);
     if (held == nullptr) return -EINVAL;
     if (held->part == kResting) return 0;
-    const int error = pool_->withdraw(held->block);
+    // Other threads may read the part, and must not find zeros there.
+    const int error = pool_->withdraw_from_readers(held->block);
     if (error == 0) held->part = kResting;
     return -error;
   }
