@@ -35,7 +35,7 @@ class RunCollection final : public RunList<Run> {
   // throws and what the disks report.
   void form(std::uint64_t most_bytes, const Writing& write);
   // The same in two steps: an output that becomes a run when it is ended. `write_behind` as for a
-  // RunWriter. One that was spilled is not counted.
+  // RunWriter. A run that end_spilled() ends is not counted.
   RecordOutput& begin(std::size_t write_behind, std::uint64_t most_bytes,
                       std::uint64_t expected_bytes = kAsLongAsMayBe);
   void end();

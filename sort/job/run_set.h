@@ -62,7 +62,7 @@ class RunSet {
   SortWatch& watch() noexcept { return watch_; }
   void count_run() noexcept { ++counts_.runs; }
   void count_bytes(std::uint64_t bytes) noexcept { counts_.bytes += bytes; }
-  // They are no bytes of runs any more, but of the output.
+  // The bytes of a run that has become the output do not count as a run's.
   void uncount_bytes(std::uint64_t bytes) noexcept { counts_.bytes -= bytes; }
   void count_last_merge() noexcept;
 
@@ -100,7 +100,7 @@ class RunList : public RunSet {
     count_last_merge();
     return std::exchange(runs_, {});
   }
-  // For what is no merge.
+  // Takes the only run, which is not merged.
   Run take_only() noexcept {
     Run run = std::move(runs_.front());
     runs_.clear();

@@ -126,17 +126,9 @@ std::size_t FormatOrder::scatter(const std::byte* records, std::size_t count,
                                  OpenBuckets& buckets) const {
   return by_kind(
       [&]<typename Coded>(const Coded& coded) {
-        const detail::BucketSplitters::Finder finder = splitters.finder();
-        const auto scatter_by = [&](const auto& bucket_of) {
+        return with_bucket_of(splitters, [&](const auto& bucket_of) {
           return coded.is_plain() ? scatter_items<true>(coded, records, count, bucket_of, buckets)
                                   : scatter_items<false>(coded, records, count, bucket_of, buckets);
-        };
-        if (finder.table_decides()) {
-          return scatter_by(
-              [finder](const std::byte*, std::uint64_t bits) { return finder.only_table(bits); });
-        }
-        return scatter_by([this, finder](const std::byte* record, std::uint64_t bits) {
-          return finder.bucket_of(rules(), record, bits);
         });
       },
       [&] { return OrderBy::scatter(records, count, splitters, buckets); });

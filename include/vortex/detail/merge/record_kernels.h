@@ -52,10 +52,9 @@ class OrderBy : public RecordOrder {
   std::size_t scatter(const std::byte* records, std::size_t count, const BucketSplitters& splitters,
                       OpenBuckets& buckets) const override {
     return with_size_of(rules_, [&](auto record_bytes) {
-      return scatter_by(record_bytes, records, count, splitters, buckets,
-                        [](std::byte* to, const std::byte* record, std::uint64_t, auto bytes) {
-                          std::memcpy(to, record, bytes);
-                        });
+      return with_bucket_of(splitters, [&](auto bucket_of) {
+        return scatter_to(record_bytes, records, count, buckets, bucket_of);
+      });
     });
   }
 
@@ -178,17 +177,6 @@ class OrderBy : public RecordOrder {
     });
   }
 
-  // Puts records of `record_bytes` to their buckets by put(to, record, its leading bits,
-  // record_bytes).
-  template <typename Size, typename Put>
-  std::size_t scatter_by(Size record_bytes, const std::byte* records, std::size_t count,
-                         const BucketSplitters& splitters, OpenBuckets& buckets, Put put) const {
-    return with_bucket_of(splitters, [&](auto bucket_of) {
-      return scatter_to(record_bytes, records, count, buckets, put, bucket_of);
-    });
-  }
-
- private:
   // Calls kernel(bucket_of), with a function of a record and its leading bits.
   template <typename Kernel>
   auto with_bucket_of(const BucketSplitters& splitters, const Kernel& kernel) const {
@@ -202,18 +190,19 @@ class OrderBy : public RecordOrder {
     });
   }
 
-  template <typename Size, typename Put, typename BucketOf>
+ private:
+  // Puts records to their buckets, and returns how many there was memory for.
+  template <typename Size, typename BucketOf>
   [[gnu::always_inline]] std::size_t scatter_to(Size record_bytes, const std::byte* records,
-                                                std::size_t count, OpenBuckets& buckets, Put put,
+                                                std::size_t count, OpenBuckets& buckets,
                                                 BucketOf bucket_of) const {
     OpenBuckets::End* const ends = &buckets.end(0);
     for (std::size_t i = 0; i < count; ++i) {
-      const std::uint64_t bits = rules_.leading_bits(records);
-      const std::size_t bucket = bucket_of(records, bits);
+      const std::size_t bucket = bucket_of(records, rules_.leading_bits(records));
       OpenBuckets::End& end = ends[bucket];
       if (end.room() < record_bytes && !buckets.extend(bucket)) [[unlikely]]
         return i;
-      put(end.cursor, records, bits, record_bytes);
+      std::memcpy(end.cursor, records, record_bytes);
       end.cursor += record_bytes;
       records += record_bytes;
     }
