@@ -7,7 +7,7 @@ import pytest
 
 import vortex
 from vortex import _core
-from vortex._files import NewFile
+from vortex._new_files import NewFile
 from vortex._ray_forms import Border, LineForm
 
 DTYPES = ["u8", "i2", "f8", "S3", "M8[s]", np.dtype([("key", "i4"), ("place", "u4")])]

@@ -7,9 +7,12 @@ make arrays of files that are larger than memory. docs/python.md in the source h
 
 from ._arrays import argsort, select, sort, sort_by_key, sorted, unique  # noqa: A004
 from ._core import version as __version__
-from ._files import Array, StreamError, blocks, create, engine, open, use_engine, write  # noqa: A004
+from ._files import Array, StreamError, blocks, engine, open, use_engine, write  # noqa: A004
+from ._new_files import create
+from ._partition import partition
 from ._records import merge_arrays
-from ._sorts import Disorder, SortReport, Sorter, check, merge, partition, sort_file
+from ._sort_forms import SortReport
+from ._sorts import Disorder, Sorter, check, merge, sort_file
 from ._tables import sort_table
 
 __all__ = [

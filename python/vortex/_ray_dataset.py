@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import ray
 
-from ._tables import _KEY, By, _arrow, _count_up_to, _Order, _order, _orders, _stored_keys, _with_keys
-from ._tables import _keys as _keys_of
+from ._table_keys import _KEY, By, _arrow, _count_up_to, _Order, _order, _orders, _stored_keys, _with_keys
+from ._table_keys import _keys as _keys_of
 
 _SAMPLES_OF_PARTITION = 100
 

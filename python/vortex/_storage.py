@@ -10,7 +10,8 @@ from typing import Any, Iterator, NamedTuple
 
 import numpy as np
 
-from ._files import NewFile, naming
+from ._files import naming
+from ._new_files import NewFile
 
 # An upload to these appears when it is complete, under its own name; elsewhere it gets another one first.
 _WHOLE_UPLOADS = {"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl"}

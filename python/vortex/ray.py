@@ -28,7 +28,7 @@ from ._ray_forms import LineForm, RecordForm, Summary, joined
 from ._ray_plan import Estimate, Rates, cluster, estimate, parts_of, plan_of
 from ._ray_sort import Progress, Sort, SortReport, _Tasks, part_name
 from ._ray_tasks import Form, Job
-from ._sorts import _form, _Lines, _names_of, _Records, _shown
+from ._sort_forms import _form, _Lines, _names_of, _Records, _shown
 from ._storage import Storage
 
 __all__ = ["Estimate", "Rates", "SortReport", "check", "estimate", "sort", "sort_dataset"]

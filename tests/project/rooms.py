@@ -21,6 +21,7 @@ class House:
         self.rooms = {room["folder"]: room for room in plan["room"]}
         self.order = list(self.rooms)
         self.users = plan["users"]
+        self.packages = plan["packages"]
         self.strangers = [self.root / folder for folder in plan["strangers"]]
         self.limits = plan["limits"]
         self.exceptions = plan.get("exceptions", {})
@@ -61,5 +62,6 @@ class House:
             if path.is_file() and not set(self.strangers) & set(path.parents) and "__pycache__" not in path.parts:
                 yield path
 
-    def sources(self, folder):
-        return (path for path in self.files(folder) if path.suffix in SOURCES)
+    def sources(self, folder, *others):
+        """Those of C and C++, and with other endings."""
+        return (path for path in self.files(folder) if path.suffix in (*SOURCES, *others))

@@ -1,6 +1,8 @@
 """How large files, functions and folders are, measured by the limits in rooms.toml."""
 
+import ast
 import collections
+import pathlib
 import re
 
 from rooms import SOURCES
@@ -57,6 +59,15 @@ def functions(text):
             begin = at + 1
 
 
+def python_functions(text):
+    """The same of a file of Python, where a function includes what says how it is called, which does not count."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            documented = node.body[0] if ast.get_docstring(node, clean=False) is not None else None
+            said = documented.end_lineno - documented.lineno + 1 if documented else 0
+            yield node.lineno, node.end_lineno - said, node.name
+
+
 def concept_of(house, inside, text):
     """A header and its source: they have one name, and where the header is public, two folders."""
     name = inside.rsplit(".", 1)[0]
@@ -67,23 +78,30 @@ def concept_of(house, inside, text):
     return name
 
 
+def file_sizes(house, inside, text):
+    """A file of C, C++ or Python that is too long, and its functions that are."""
+    lines, limits = text.count("\n"), house.limits
+    if lines > limits["file"]:
+        yield "file", inside, lines
+    for first, last, name in (python_functions if inside.endswith(".py") else functions)(text):
+        if last - first + 1 > limits["function"]:
+            yield "function", f"{inside}: {name}", last - first + 1
+
+
 def sizes(house):
     """What breaks a limit: its kind, what it is, and how large it is."""
-    limits = house.limits
     concepts = collections.Counter()
-    for top in house.tops():
-        for path in house.sources(top):
+    for top in [*house.tops(), *house.packages]:
+        for path in house.sources(top, ".py"):
             inside = str(path.relative_to(house.root))
+            if set(pathlib.PurePath(inside).parts) & set(house.users):
+                continue  # Those of a package.
             text = path.read_text(encoding="utf-8")
-            lines = text.count("\n")
-            concepts[concept_of(house, inside, text)] += lines
-            if lines > limits["file"]:
-                yield "file", inside, lines
-            for first, last, name in functions(text):
-                if last - first + 1 > limits["function"]:
-                    yield "function", f"{inside}: {name}", last - first + 1
+            yield from file_sizes(house, inside, text)
+            if top not in house.packages:
+                concepts[concept_of(house, inside, text)] += text.count("\n")
     for concept, lines in concepts.items():
-        if lines < limits["least_concept"]:
+        if lines < house.limits["least_concept"]:
             yield "least_concept", concept, lines
     yield from folder_sizes(house)
 
@@ -91,7 +109,7 @@ def sizes(house):
 def folder_sizes(house):
     """Folders with too many files, beside their README and meson.build."""
     folders = collections.Counter()
-    for top in [*house.tops(), *house.users]:
+    for top in [*house.tops(), *house.users, *house.packages]:
         for path in house.files(top):
             if path.suffix in (*SOURCES, ".py", ".md") and path.name != "README.md":
                 folders[str(path.parent.relative_to(house.root))] += 1

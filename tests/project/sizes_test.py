@@ -39,6 +39,7 @@ void clean(T window) {
 MAP = '''
 room = [ { folder = "a", in = "library", holds = "all" } ]
 users = []
+packages = ["p"]
 strangers = []
 [limits]
 files_in_a_folder = 2
@@ -58,9 +59,10 @@ class Sizes(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             (root / "rooms.toml").write_text(MAP + exceptions, encoding="utf-8")
-            (root / "a").mkdir()
             for name, text in files.items():
-                (root / "a" / name).write_text(text, encoding="utf-8")
+                file = root / ("p" if name.endswith(".py") else "a") / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, encoding="utf-8")
             return list(check_sizes(House(root)))
 
     def test_what_keeps_the_limits_gets_no_complaint(self):
@@ -72,6 +74,12 @@ class Sizes(unittest.TestCase):
         self.assertEqual(len(said), 4, said)
         for start in ("a/b: a header", "a/c.h has 15 lines", "a/c.h: void f has 5", "a has 3 files"):
             self.assertTrue(any(one.startswith(start) for one in said), (start, said))
+
+    def test_python_keeps_the_limits_without_what_is_said_of_a_function(self):
+        text = 'class C:\n    def f(self):\n        """a\n\n\n        """\n        return [\n'
+        self.assertEqual(self.complaints({"b.py": text + "            1]\n"}), [])
+        said = self.complaints({"b.py": text + "            1,\n\n        ]\n\n\n\n"})
+        self.assertEqual([one.split(" ")[0] for one in said], ["p/b.py", "p/b.py:"], said)
 
     def test_an_exception_counts_as_long_as_it_is_needed(self):
         exceptions = 'least_concept = ["a/b"]\n'
