@@ -174,11 +174,13 @@ struct OutOfOrder {
 // The memory that a merge may use besides a few hundred bytes for each input. Records are no longer
 // than blocks.
 struct MergeRoom {
-  std::size_t block_bytes = 0;    // of the inputs, each of which begins where a block does
+  std::size_t block_bytes = 0;    // of the inputs
   std::size_t working_bytes = 0;  // memory to put in order what comes next of all inputs
   unsigned threads = 1;           // that may do so, the caller included
   // The newest blocks of each input that can be read at a time: blocks_for_records() at least.
   std::size_t window_blocks = 1;
+  // How far behind the beginning of a block each input begins; empty: where one does.
+  std::span<const std::size_t> skipped = {};
 };
 
 // A merge of sorted sequences, made by RecordOrder::merge(). Stable: equal records come in the
@@ -266,8 +268,7 @@ class VORTEX_EXPORT RecordOrder {
   // For single records: a block's last one, a splitter.
   virtual bool less(const std::byte* left, const std::byte* right) const noexcept = 0;
   virtual std::uint64_t leading_bits(const std::byte* record) const noexcept = 0;
-  // The key as a string of bytes that memcmp() orders as less() orders the records; 0 bytes when
-  // there is none.
+  // The key as a string of bytes that memcmp() orders as less() does the records; 0 bytes: none.
   virtual std::size_t normalised_bytes() const noexcept = 0;
   virtual void normalise(const std::byte* record, std::byte* key) const noexcept = 0;
 
@@ -281,9 +282,11 @@ class VORTEX_EXPORT RecordOrder {
                                  const detail::BucketSplitters& splitters,
                                  std::span<std::uint32_t> counts) const = 0;
 
-  // The last of the greatest records of a bucket as scatter() left them there, one at least.
+  // Of some records of a bucket as scatter() left them: the last greatest one, and a least one.
   virtual const std::byte* greatest_in_bucket(const std::byte* records,
                                               std::size_t count) const noexcept = 0;
+  virtual const std::byte* least_in_bucket(const std::byte* records,
+                                           std::size_t count) const noexcept = 0;
   // The leading bits of such a record; where they do not decide, it is as it came.
   virtual std::uint64_t leading_bits_in_bucket(const std::byte* record) const noexcept = 0;
 

@@ -56,6 +56,16 @@ RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_
                          expected_bytes);
 }
 
+RecordOutput& RunCollection::begin_falling(std::size_t write_behind, std::uint64_t most_bytes,
+                                           std::uint64_t whole_bytes,
+                                           std::uint64_t expected_bytes) {
+  open();
+  // Blocks that are packed are of no use in a file.
+  const bool may_be_whole = empty() && !packing().may_pack_next();
+  return falling_.emplace(order_, store(), write_behind, most_bytes, may_be_whole ? whole_bytes : 0,
+                          &packing(), watch().stop(), expected_bytes);
+}
+
 void RunCollection::end() {
   end_spilled();
   count_run();
@@ -64,9 +74,10 @@ void RunCollection::end() {
 void RunCollection::end_spilled() { add(finish_run()); }
 
 Run RunCollection::finish_run() {
-  Run run = writer_->finish();
+  Run run = falling_ ? falling_->finish() : writer_->finish();
   writer_.reset();
-  count_bytes(run.stored_bytes());
+  falling_.reset();
+  count_bytes(std::min(run.stored_bytes(), bytes_of(run)));
   return run;
 }
 

@@ -38,6 +38,11 @@ class RunCollection final : public RunList<Run> {
   // RunWriter. A run that end_spilled() ends is not counted.
   RecordOutput& begin(std::size_t write_behind, std::uint64_t most_bytes,
                       std::uint64_t expected_bytes = kAsLongAsMayBe);
+  // The same for a run that comes in parts, from its last one on (FallingRunWriter). If there is
+  // one folder, and it becomes the first run, of `whole_bytes`, it is as it is in a file.
+  RecordOutput& begin_falling(std::size_t write_behind, std::uint64_t most_bytes,
+                              std::uint64_t whole_bytes, std::uint64_t expected_bytes);
+  void begin_part(std::size_t bytes) { falling_->begin_part(bytes); }
   void end();
   void end_spilled();
   // Merges until at most `most` runs are left, as few of them as that takes. Throws Error(ENOMEM)
@@ -57,7 +62,7 @@ class RunCollection final : public RunList<Run> {
   void merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running = nullptr);
 
  private:
-  std::uint64_t bytes_of(const Run& run) const noexcept override { return run.bytes; }
+  std::uint64_t bytes_of(const Run& run) const noexcept override { return run.bytes - run.skipped; }
   Run merged(std::vector<Run> runs) override;
   Run write_run(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write);
   Run finish_run();
@@ -67,7 +72,9 @@ class RunCollection final : public RunList<Run> {
   const RecordOrder& order_;
   const RecordPlan& plan_;
   const bool unique_;
+  // One of them.
   std::optional<RunWriter> writer_;
+  std::optional<FallingRunWriter> falling_;
 };
 
 }}  // namespace vortex::v0

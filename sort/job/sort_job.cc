@@ -80,6 +80,9 @@ void SortJob::begin_forming() {
     return;
   }
   buckets_.emplace(*pool(), plan_.bucket_blocks, "buckets");
+  // Of what falls it is not known which records are the first, nor how many are equal.
+  plan_.formation.may_fall = !unique_ && plan_.first_records == 0 &&
+                             plan_.run_write_behind >= FallingRunWriter::kLeastWriteBehind;
   make_run_formation(formation_, *order_, *buckets_, plan_.formation);
   if (plan_.first_records != 0) bound_.emplace(*order_);
 }
@@ -236,10 +239,16 @@ void SortJob::wait_for_runs() {
 }
 
 // A run may be as long as the input; of records in no order it is twice the memory.
-SortJob::OpenRun::OpenRun(SortJob& job, Written written)
-    : watched(job.runs_->begin(job.plan_.run_write_behind, job.plan_.formation.most_run_bytes,
-                               2 * job.plan_.memory_for_buckets()),
-              job.watch(), written),
+RecordOutput& SortJob::begin_run(bool falls) {
+  const std::size_t behind = plan_.run_write_behind;
+  const std::uint64_t most = plan_.formation.most_run_bytes,
+                      expected = 2 * plan_.memory_for_buckets();
+  return falls ? runs_->begin_falling(behind, most, plan_.input_bytes.value_or(0), expected)
+               : runs_->begin(behind, most, expected);
+}
+
+SortJob::OpenRun::OpenRun(SortJob& job, Written written, bool falls)
+    : watched(job.begin_run(falls), job.watch(), written),
       sorted(*job.order_, job.unique_, job.plan_.first_records, watched) {}
 
 void SortJob::emit_closed() {
@@ -247,7 +256,9 @@ void SortJob::emit_closed() {
 }
 
 void SortJob::emit_next(Written written) {
-  if (!run_) run_.emplace(*this, written);
+  const RunFormation::Next next = formation_->next();
+  if (!run_) run_.emplace(*this, written, next.falls);
+  if (next.falls) runs_->begin_part(next.bytes);
   bool is_complete = false;
   guarded([&] {
     is_complete = formation_->emit_next(run_->sorted.to(), &run_->sorted);

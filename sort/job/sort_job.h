@@ -115,9 +115,10 @@ class SortJob final {
   void write_spilled(RecordOutput& out);
   std::size_t blocks_for_spilled() const;
 
+  RecordOutput& begin_run(bool falls);
   // A run that is written, with what its records pass.
   struct OpenRun {
-    OpenRun(SortJob& job, Written written);
+    OpenRun(SortJob& job, Written written, bool falls);
 
     WatchedOutput watched;
     SortedOutput sorted;

@@ -71,9 +71,15 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
     return NeededBlock{run, runs[run].places.place(index).file, index};
   };
   const auto count = static_cast<std::uint32_t>(runs.size());
+  // Where a first record lies in two blocks, the merge touches the first of these before all else.
   std::vector<NeededBlock> first;
-  for (std::uint32_t run = 0; run < count; ++run) first.push_back(block_of(run, 0));
   std::vector<std::uint64_t> next(count);
+  for (std::uint32_t run = 0; run < count; ++run) {
+    if (!runs[run].begins_in_two(bytes)) continue;
+    first.push_back(block_of(run, 0));
+    next[run] = 1;
+  }
+  for (std::uint32_t run = 0; run < count; ++run) first.push_back(block_of(run, next[run]));
   const auto advance = [&](std::uint32_t run) -> std::optional<NeededBlock> {
     used_up[run] = next[run]++;
     if (next[run] == runs[run].blocks()) return std::nullopt;
@@ -89,21 +95,33 @@ namespace {
 // A stream from each run, as a pointer to its records.
 class RunStreams {
  public:
-  RunStreams(MergePrefetcher& prefetcher, std::span<const Run> runs, std::size_t window) {
+  RunStreams(MergePrefetcher& prefetcher, std::span<const Run> runs, std::size_t window,
+             std::size_t record_bytes) {
     for (std::uint32_t i = 0; i < runs.size(); ++i) {
       InputStreamOptions options;
       options.name = "run " + std::to_string(i);
       options.comeback_blocks = window - 1;
       streams_.push_back(std::make_unique<InputStream<std::byte>>(
           std::make_unique<RunSource>(prefetcher, i, window), options));
-      inputs_.push_back({streams_.back()->data(), runs[i].records});
+      inputs_.push_back({streams_.back()->data() + runs[i].skipped, runs[i].records});
+      skipped_.push_back(runs[i].skipped);
+      if (runs[i].begins_in_two(record_bytes)) in_two_.push_back(inputs_.back().begin);
+    }
+  }
+  // Of first records that lie in two blocks, which a merge may touch at their end first.
+  void touch_beginnings() const noexcept {
+    for (const std::byte* const begin : in_two_) {
+      static_cast<void>(*static_cast<const volatile std::byte*>(begin));
     }
   }
   const std::vector<MergeInput>& inputs() const noexcept { return inputs_; }
+  std::span<const std::size_t> skipped() const noexcept { return skipped_; }
 
  private:
   std::vector<std::unique_ptr<InputStream<std::byte>>> streams_;
   std::vector<MergeInput> inputs_;
+  std::vector<std::size_t> skipped_;
+  std::vector<const std::byte*> in_two_;
 };
 
 }  // namespace
@@ -128,9 +146,10 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   const RunningMerges::Scope running(options.running, prefetcher,
                                      lean_buffers(prefetch.held_blocks, prefetch.disks));
 
-  const RunStreams streams(prefetcher, runs, window);
+  const RunStreams streams(prefetcher, runs, window, record_bytes);
   const std::unique_ptr<RecordMerge> merge = order.merge(
-      streams.inputs(), {store.block_bytes(), options.working_bytes, options.threads, window});
+      streams.inputs(),
+      {store.block_bytes(), options.working_bytes, options.threads, window, streams.skipped()});
   SortedOutput sorted(order, options.unique, options.most_records, out);
 
   // How much is merged between two looks at what others want.
@@ -145,6 +164,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
 
   const Failure failure = guarded([&] {
     prefetcher.start();
+    streams.touch_beginnings();
     merge->start();
     while (merge->records_left() != 0 && !sorted.full()) {
       if (options.cancelled != nullptr && options.cancelled->load(std::memory_order_relaxed)) {

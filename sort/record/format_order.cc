@@ -149,6 +149,21 @@ const std::byte* FormatOrder::greatest_in_bucket(const std::byte* records,
       [&] { return OrderBy::greatest_in_bucket(records, count); });
 }
 
+const std::byte* FormatOrder::least_in_bucket(const std::byte* records,
+                                              std::size_t count) const noexcept {
+  return by_kind(
+      [&]<typename Coded>(const Coded&) {
+        const auto* const items = reinterpret_cast<const typename Coded::Item*>(records);
+        const auto key_of = typename Coded::KeyOf{};
+        std::size_t least = 0;
+        for (std::size_t i = 1; i < count; ++i) {
+          if (key_of(items[i]) < key_of(items[least])) least = i;
+        }
+        return records + least * sizeof(typename Coded::Item);
+      },
+      [&] { return OrderBy::least_in_bucket(records, count); });
+}
+
 std::uint64_t FormatOrder::leading_bits_in_bucket(const std::byte* record) const noexcept {
   return by_kind(
       [&]<typename Coded>(const Coded&) {

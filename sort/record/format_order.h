@@ -105,6 +105,8 @@ class FormatOrder final : public detail::OrderBy<FormatRules> {
                       OpenBuckets& buckets) const override;
   const std::byte* greatest_in_bucket(const std::byte* records,
                                       std::size_t count) const noexcept override;
+  const std::byte* least_in_bucket(const std::byte* records,
+                                   std::size_t count) const noexcept override;
   std::uint64_t leading_bits_in_bucket(const std::byte* record) const noexcept override;
   std::size_t divide_bucket(const std::byte* records, std::size_t count, std::uint64_t bits,
                             const std::byte* border, std::byte* low,

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "sort/record/arrival_trend.h"
 #include "sort/runs/run_buckets.h"
 #include "vortex/detail/merge/bucket_splitters.h"
 #include "vortex/record_order.h"
@@ -24,9 +25,13 @@ namespace vortex { inline namespace v0 {
 // is divided at its greatest record, and what lies above stays in the run: ascending input makes
 // one run.
 //
+// Where records descend (ArrivalTrend) while a run begins, it takes the buckets from the other end:
+// each comes before those that were closed before. Its last range is divided at its least record,
+// and what is less joins the run: descending input makes one run, too.
+//
 // A range whose bucket becomes large while it is open is divided as well: where records come in
-// order at its greatest one, so that none moves, and else among those that came last, which moves
-// the others. So records that are displaced by less than the memory make one run, too.
+// order at its greatest or least one, so that none moves, and else among those that came last,
+// which moves the others. So records that are displaced by less than the memory make one run, too.
 //
 // A record in an open bucket is not less than the border below its range, and less than the one
 // above; or equal to that, and put in before the range was divided there, when the one above it
@@ -45,6 +50,7 @@ class KeyRanges {
     std::size_t most_blocks = 0;       // of the pool, that open buckets may have
     std::uint64_t most_run_bytes = 0;  // which a bucket may have at least
     bool divides_open = true;          // ranges that become large before they are closed
+    bool may_fall = false;             // runs may take buckets from the other end
   };
   // `kept_records` as for BucketSplitters, `buffers` as for RunBuckets, whose errors it throws.
   KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& options,
@@ -59,12 +65,15 @@ class KeyRanges {
   // as RecordOrder::sort().
   void choose(std::byte* records, std::size_t count, std::span<std::byte> scratch);
 
-  // The ranges from here on belong to the run that is formed, those before to the next one.
-  std::size_t first_of_run() const noexcept { return frontier_; }
+  // The ranges from here on belong to the run that is formed, those before to the next one; where
+  // the run falls, it is the other way round.
+  std::size_t frontier() const noexcept { return frontier_; }
+  bool falls() const noexcept { return falls_; }
 
-  // How much may be put into the buckets before the next look, which is told of it.
-  std::size_t bytes_to_look() const noexcept;
-  void added(std::size_t bytes) noexcept { unseen_bytes_ += bytes; }
+  // How many records may be put into the buckets before the next look, which is told of them; the
+  // last one can be read, or is null.
+  std::size_t records_to_look() const noexcept;
+  void added(std::size_t records, const std::byte* last) noexcept;
   // Divides ranges that have become large, if so much was added. False: it has to be called again,
   // before anything is put in, when more of the closed buckets has been given back: what ranges
   // there are does not depend on when that is. Throws Error when the kernel refuses to move a
@@ -73,7 +82,8 @@ class KeyRanges {
 
   struct Closed {
     ClosedBucket bucket;    // null: only the run ends
-    bool ends_run = false;  // behind the bucket
+    bool ends_run = false;  // after the bucket
+    bool falls = false;     // the bucket comes before those of the run that were closed before
   };
   // There are records, and buckets can be closed. Where `more` may come, the end of the run is left
   // open to them. Throws Error when the kernel refuses to move a block.
@@ -84,10 +94,13 @@ class KeyRanges {
   void end_run() noexcept;
 
  private:
+  static constexpr std::size_t kNoRange = ~std::size_t{0};
+
   using Border = detail::BucketSplitters::Border;
   struct Range {
     std::size_t closed_bytes = 0;  // the last time
     std::size_t seen_bytes = 0;    // when it was to be divided
+    bool has_border = false;       // there may be records that are equal to its upper border
   };
   struct Less {
     const RecordOrder& order;
@@ -102,25 +115,33 @@ class KeyRanges {
   // For what moves records.
   enum class Room : std::uint8_t { kThere, kNone, kLater };
 
+  std::size_t next_of_run() const noexcept { return falls_ ? frontier_ - 1 : frontier_; }
+  // That was closed last, in the run.
+  std::size_t closed_last() const noexcept { return falls_ ? frontier_ : frontier_ - 1; }
+  bool run_is_over() const noexcept { return frontier_ == (falls_ ? 0 : ranges_.size()); }
   bool run_is_full() const noexcept;
-  void begin_run() noexcept;
+  void begin_run(bool more) noexcept;
+  void pass_empty();
   bool leave_open(const ClosedBucket& bucket);
   void adapt(const ClosedBucket& bucket);
   void divide(const ClosedBucket& bucket, std::size_t parts);
   bool is_large(std::size_t range) const noexcept;
   std::span<Border> sample_of(std::span<const std::byte> records, Sample& all) const noexcept;
+  std::size_t bytes_to_look() const noexcept;
   Latest latest_of(std::span<Border> sample) const noexcept;
   bool divide_open(std::size_t range);
-  Border greatest_in(std::size_t range) const noexcept;
+  void divide_by_moving(std::size_t range, const Border& border);
+  bool is_descending(std::span<const Border> sample) const noexcept;
+  Border end_of(std::size_t range, bool greatest) const noexcept;
   void move_up(std::size_t range);
-  void join_with_one_before(std::size_t bytes);
+  void join_with_neighbour(std::size_t bytes);
   std::size_t least_pair(std::size_t least, std::size_t kept) const noexcept;
   bool make_room(std::size_t kept);
   Room make_room_by_moving();
   void join(std::size_t range);
   Room room(std::size_t blocks) const noexcept;
   void append_to_one_before(std::size_t range);
-  void insert_behind(std::size_t range);
+  void insert(std::size_t range);
   void remove(std::size_t range);
 
   const RecordOrder& order_;
@@ -130,11 +151,14 @@ class KeyRanges {
   const unsigned first_ranges_;
   const std::uint64_t most_run_bytes_;
   const bool divides_open_;
+  const bool may_fall_;
   const std::size_t half_bytes_;  // of the pool
   detail::BucketSplitters splitters_;
   RunBuckets buckets_;
-  std::vector<Range> ranges_;     // as many as there are open buckets
-  std::size_t frontier_ = 0;      // the ranges from here on belong to the run
+  ArrivalTrend trend_;
+  std::vector<Range> ranges_;  // as many as there are open buckets
+  std::size_t frontier_ = 0;   // between the ranges of the run and those of the next one
+  bool falls_ = false;
   std::uint64_t run_bytes_ = 0;   // of its buckets that were closed
   std::size_t fair_bytes_;        // that a bucket of the run should have
   std::size_t unseen_bytes_ = 0;  // since the last look for large ones

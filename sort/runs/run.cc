@@ -20,11 +20,36 @@ std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {
 }
 
 bool Run::begins_file() const noexcept {
-  if (store->files() != 1 || packed.saved_bytes() != 0) return false;
+  if (store->files() != 1 || packed.saved_bytes() != 0 || skipped != 0) return false;
   for (std::uint64_t index = 0; index < blocks(); ++index) {
     if (places.place(index).slot != index) return false;
   }
   return true;
+}
+
+bool Run::place_beforehand(std::uint64_t count) noexcept {
+  if (store->files() != 1) return false;
+  while (blocks() < count && places.add_unit()) {
+  }
+  if (blocks() == count) return true;
+  free_all();
+  places.become({});
+  return false;
+}
+
+void Run::arrange(const FallingParts& parts, bool placed_beforehand) {
+  std::vector<UnitPlace> all(blocks());
+  for (std::uint64_t i = 0; i < all.size(); ++i) all[i] = places.place(i);
+  if (placed_beforehand) {
+    const std::uint64_t unused = all.size() - parts.blocks();
+    for (std::uint64_t i = 0; i < unused; ++i) free_block(i, false);
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(unused));
+  } else {
+    parts.arrange(all);
+  }
+  places.become(std::move(all));
+  packed.arrange(parts);
+  parts.arrange(forecast_keys);
 }
 
 void Run::end() noexcept { store->take_promise_back(std::exchange(promised, 0)); }
@@ -80,11 +105,12 @@ int RunBytes::read_packed(std::size_t within, std::span<std::byte>& to) {
 
 int RunBytes::read_last_record(std::uint64_t index, std::span<std::byte> to) {
   const std::uint64_t end = std::min(run_.bytes, (index + 1) * run_.store->block_bytes());
-  return read(end / to.size() * to.size() - to.size(), to);
+  const std::uint64_t records = (end - run_.skipped) / to.size();
+  return read(run_.skipped + (records - 1) * to.size(), to);
 }
 
-RunLayout::RunLayout(Run& run, RunPacking* packing)
-    : SpreadLayout(run.places, "a run", std::nullopt), run_(run) {
+RunLayout::RunLayout(Run& run, RunPacking* packing, const FallingParts* parts)
+    : SpreadLayout(run.places, "a run", std::nullopt), run_(run), parts_(parts) {
   if (packing == nullptr || !packing->may_pack()) return;
   packing_ = packing;
   run.packed.reserve(run.promised);
@@ -96,6 +122,21 @@ RunLayout::RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes,
       run_(run),
       first_block_(first_block),
       unpacker_(unpacker) {}
+
+FileLayout::Place RunLayout::locate(std::uint64_t unit, std::size_t bytes) noexcept {
+  // Before there are parts, somebody looks which disk it is.
+  if (parts_ == nullptr || unit >= parts_->blocks()) return SpreadLayout::locate(unit, bytes);
+  return run_.places.locate(parts_->place(unit, run_.blocks()));
+}
+
+FileLayout::Place RunLayout::assign(std::uint64_t unit, std::size_t bytes) noexcept {
+  return parts_ == nullptr ? SpreadLayout::assign(unit, bytes) : locate(unit, bytes);
+}
+
+FileLayout::Place RunLayout::move_elsewhere(std::uint64_t unit, std::size_t bytes,
+                                            int error) noexcept {
+  return parts_ == nullptr ? SpreadLayout::move_elsewhere(unit, bytes, error) : Place{};
+}
 
 std::size_t RunLayout::pack(std::uint64_t, std::byte* begin, std::size_t bytes) noexcept {
   if (packing_ == nullptr) return bytes;

@@ -1,6 +1,7 @@
 // A sorted run on the disks, and its bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,6 +15,38 @@
 #include "sort/runs/run_store.h"
 
 namespace vortex { inline namespace v0 {
+
+// The parts of a run each of which comes before those that were written before it, and their
+// blocks, which are numbered in the order in which they are written.
+class FallingParts {
+ public:
+  void add(std::uint64_t blocks) { ends_.push_back(blocks + this->blocks()); }
+  std::uint64_t blocks() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
+
+  // Where a block lies in the run, whose last `all` blocks these are.
+  std::uint64_t place(std::uint64_t block, std::uint64_t all) const noexcept {
+    const auto end = std::upper_bound(ends_.begin(), ends_.end(), block);
+    const std::uint64_t begin = end == ends_.begin() ? 0 : *(end - 1);
+    return all - *end + (block - begin);
+  }
+  // Puts what there is of each block, and of each as much, into the order of the run.
+  template <typename T>
+  void arrange(std::vector<T>& of_blocks) const {
+    const std::size_t each = of_blocks.size() / blocks();
+    std::vector<T> arranged;
+    arranged.reserve(of_blocks.size());
+    for (std::size_t part = ends_.size(); part-- > 0;) {
+      const auto at = [&](std::uint64_t block) {
+        return of_blocks.begin() + static_cast<std::ptrdiff_t>(block * each);
+      };
+      arranged.insert(arranged.end(), at(part == 0 ? 0 : ends_[part - 1]), at(ends_[part]));
+    }
+    of_blocks = std::move(arranged);
+  }
+
+ private:
+  std::vector<std::uint64_t> ends_;  // of each part
+};
 
 // The blocks of a run on the disks: those that are packed have fewer bytes there.
 class PackedBlocks {
@@ -37,6 +70,10 @@ class PackedBlocks {
     return block < packed_.size() ? packed_[block] : 0;
   }
   std::uint64_t saved_bytes() const noexcept { return saved_; }
+  // Puts them into another order.
+  void arrange(const FallingParts& parts) {
+    if (!packed_.empty()) parts.arrange(packed_);
+  }
 
  private:
   std::vector<std::uint32_t> packed_;
@@ -46,9 +83,10 @@ class PackedBlocks {
 struct RunFields {
   RunStore* store;  // null: it was moved
   std::uint64_t records = 0;
-  std::uint64_t bytes = 0;
-  SpreadSequence places;   // of each block
-  std::uint64_t promised;  // slots that may still be taken for it
+  std::uint64_t bytes = 0;  // with what is skipped
+  std::size_t skipped = 0;  // of the first block, in front of the records
+  SpreadSequence places;    // of each block
+  std::uint64_t promised;   // slots that may still be taken for it
   PackedBlocks packed = {};
   std::vector<std::byte> forecast_keys = {};  // one a block, see ForecastKeys
 };
@@ -76,8 +114,19 @@ struct Run : RunFields {
   // Its bytes, as they are, are the first of a file.
   bool begins_file() const noexcept;
 
+  // Whether its first record goes on in the second block.
+  bool begins_in_two(std::size_t record_bytes) const noexcept {
+    return skipped + record_bytes > store->block_bytes();
+  }
+
   // No more blocks come.
   void end() noexcept;
+  // Gives its first `count` blocks their places, one behind the other in a file. False: there is no
+  // room, or more than one file; nothing has changed.
+  bool place_beforehand(std::uint64_t count) noexcept;
+  // Puts the blocks, which were written in parts, into the order of the run. Those that have their
+  // places already are in it; what is in front of the parts is given back.
+  void arrange(const FallingParts& parts, bool placed_beforehand);
   // Gives the slot of a block back; inside a fault too.
   void free_block(std::uint64_t index, bool punch_hole) noexcept;
   void free_all() noexcept;
@@ -91,7 +140,7 @@ class RunBytes {
 
   // From byte `offset` on. Returns 0 or an errno value; blocks.
   int read(std::uint64_t offset, std::span<std::byte> to);
-  // The last record that ends in block `index`: the one whose key forecasts.
+  // The last record that ends in block `index`, if one does: the one whose key forecasts.
   int read_last_record(std::uint64_t index, std::span<std::byte> to);
   // The block that the last read() went to last.
   std::uint64_t block() const noexcept { return block_; }
@@ -111,12 +160,16 @@ class RunBytes {
 // The layout of a run, which outlives it, and so does the packing.
 class RunLayout : public SpreadLayout {
  public:
-  // To write it, packed where that is given and wants it.
-  explicit RunLayout(Run& run, RunPacking* packing = nullptr);
+  // To write it, packed where that is given and wants it. With `parts`, which outlive it, its
+  // blocks have places already, as the last blocks of the run.
+  explicit RunLayout(Run& run, RunPacking* packing = nullptr, const FallingParts* parts = nullptr);
   // To read `bytes` of it from the beginning of a block on. `unpacker` is null where
   // no block is packed, and outlives it.
   RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes, BlockPacker* unpacker);
 
+  Place locate(std::uint64_t unit, std::size_t bytes) noexcept override;
+  Place assign(std::uint64_t unit, std::size_t bytes) noexcept override;
+  Place move_elsewhere(std::uint64_t unit, std::size_t bytes, int error) noexcept override;
   std::size_t pack(std::uint64_t unit, std::byte* begin, std::size_t bytes) noexcept override;
   std::size_t packed_bytes(std::uint64_t unit, std::size_t bytes) const noexcept override;
   std::size_t unpack(std::uint64_t unit, std::byte* begin, std::size_t packed) noexcept override;
@@ -128,6 +181,7 @@ class RunLayout : public SpreadLayout {
   Run& run_;
   const std::uint64_t first_block_ = 0;
   RunPacking* packing_ = nullptr;
+  const FallingParts* parts_ = nullptr;
   BlockPacker* unpacker_ = nullptr;
 };
 

@@ -110,7 +110,8 @@ void RunFormation::make_ranges(const RunFormationOptions& options) {
                                      .most_blocks = std::max<std::size_t>(
                                          blocks - fitting.blocks_on_their_way(blocks), 1),
                                      .most_run_bytes = options.most_run_bytes,
-                                     .divides_open = !options.fits},
+                                     .divides_open = !options.fits,
+                                     .may_fall = options.may_fall},
                   scratch_.last(kept_bytes_), buffers_.get());
 }
 
@@ -144,10 +145,11 @@ std::size_t RunFormation::push(const std::byte* records, std::size_t count, Read
     distribute_sample();
   }
   while (ranges_->look() && taken < count) {
-    const std::size_t most = detail::units_for(ranges_->bytes_to_look(), record_bytes_);
-    const std::size_t some = std::min(count - taken, most);
-    const std::size_t put = put_to_buckets(records + taken * record_bytes_, some, readers);
-    ranges_->added(put * record_bytes_);
+    const std::size_t some = std::min(count - taken, ranges_->records_to_look());
+    const std::byte* const from = records + taken * record_bytes_;
+    const std::size_t put = put_to_buckets(from, some, readers);
+    // What lies in front of a record that was refused may be gone.
+    ranges_->added(put, put < some ? nullptr : from + (put - 1) * record_bytes_);
     records_ += put;
     taken += put;
     is_full_ = put < some && ranges_->buckets().blocks_left() == 0;

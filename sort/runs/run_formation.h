@@ -47,6 +47,9 @@ struct RunFormationOptions {
   unsigned partition_threads = 1;
   // All that is pushed is expected to fit: ranges of keys are not divided for runs.
   bool fits = false;
+  // A run may fall: what is emitted comes before what was emitted before of the same run. That
+  // takes a FallingRunWriter.
+  bool may_fall = false;
   // A longer run is ended; the pool at least.
   std::uint64_t most_run_bytes = std::numeric_limits<std::uint64_t>::max();
 
@@ -117,6 +120,16 @@ class RunFormation {
 
   // Waits for a closed bucket. False: there will be none.
   bool await_closed();
+  // What emit_next() appends next, one at least.
+  struct Next {
+    std::size_t bytes = 0;  // 0: only the run ends
+    bool falls = false;     // they come before what was appended before of the run
+  };
+  Next next() {
+    take_closed();
+    const KeyRanges::Closed& closed = emitting_.front().closed;
+    return {closed.bucket.bytes, closed.falls};
+  }
   // Appends the next closed bucket, one at least, sorted and stable, and gives its memory back to
   // the pool. Buckets that come when `wanted`, which `out` leads to, is full are not even sorted.
   // True: its run ends with it. Throws Error as push(), and what `out` throws.

@@ -31,6 +31,8 @@ class RunPacking {
   RunPacking(RunCompression wanted, std::size_t block_bytes, std::size_t record_bytes = 0);
 
   bool may_pack() const noexcept { return wanted_ != RunCompression::kNever; }
+  // Whether blocks of the run that comes next may be packed.
+  bool may_pack_next() const noexcept { return state_ != State::kOff; }
 
   // As BlockPacker::pack(). Inside faults.
   std::size_t pack(std::byte* begin, std::size_t bytes) noexcept;

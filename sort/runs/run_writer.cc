@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -12,12 +13,15 @@ namespace vortex { inline namespace v0 {
 RunStream::RunStream(RunStore& store, const Options& options)
     : most_bytes_(store.blocks_of(options.most_bytes) * store.block_bytes()),
       packing_(options.packing),
-      run_(store, options.most_bytes, options.expected_bytes) {
+      run_(store, options.most_bytes, options.expected_bytes),
+      placed_beforehand_(options.blocks != 0 && run_.place_beforehand(options.blocks)) {
   FileSinkOptions for_sink;
   for_sink.blocks_for_stream = options.window_blocks;
   for_sink.write_behind = options.write_behind;
-  auto sink = std::make_unique<FileSink>(store.pool(), std::make_unique<RunLayout>(run_, packing_),
-                                         for_sink);
+  auto sink = std::make_unique<FileSink>(
+      store.pool(),
+      std::make_unique<RunLayout>(run_, packing_, placed_beforehand_ ? options.parts : nullptr),
+      for_sink);
   sink_ = sink.get();
   OutputStreamOptions for_stream;
   for_stream.name = "run";
@@ -47,14 +51,18 @@ std::size_t RunWriter::blocks_needed(std::size_t block_bytes, std::size_t record
   return blocks_for_records(block_bytes, record_bytes) + (write_behind > 0 ? write_behind : 1);
 }
 
-RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
-                     std::uint64_t most_bytes, RunPacking* packing, const std::stop_token& stop,
-                     std::uint64_t expected_bytes)
-    : record_bytes_(order.record_bytes()), block_bytes_(store.block_bytes()), keys_(order) {
+RunOutput::RunOutput(const RecordOrder& order, std::size_t block_bytes)
+    : record_bytes_(order.record_bytes()), block_bytes_(block_bytes), keys_(order) {
   if (record_bytes_ == 0 || record_bytes_ > block_bytes_) {
     throw Error(EINVAL, "records of " + format_bytes(record_bytes_) + " do not fit in blocks of " +
                             format_bytes(block_bytes_));
   }
+}
+
+RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
+                     std::uint64_t most_bytes, RunPacking* packing, const std::stop_token& stop,
+                     std::uint64_t expected_bytes)
+    : RunOutput(order, store.block_bytes()) {
   stream_.emplace(
       store, RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_),
                                 .write_behind = write_behind,
@@ -94,6 +102,152 @@ void RunWriter::note_forecast() {
   if (at == blocks_ * keys_.bytes()) return;
   forecast_keys_.resize(at + keys_.bytes());
   keys_.make(to_ + bytes_ - record_bytes_, forecast_keys_.data() + at);
+}
+
+FallingRunWriter::FallingRunWriter(const RecordOrder& order, RunStore& store,
+                                   std::size_t write_behind, std::uint64_t most_bytes,
+                                   std::uint64_t whole_bytes, RunPacking* packing,
+                                   const std::stop_token& stop, std::uint64_t expected_bytes)
+    : RunOutput(order, store.block_bytes()),
+      whole_blocks_(whole_bytes == 0 ? 0 : store.blocks_of(whole_bytes)),
+      last_lacks_(static_cast<std::size_t>(whole_blocks_ * block_bytes_ - whole_bytes)),
+      blocks_kept_(store.pool()),
+      kept_bytes_(last_lacks_),
+      lacking_(last_lacks_),
+      in_two_(record_bytes_) {
+  std::memset(blocks_kept_.bytes(keeping_), 0, block_bytes_);
+  stream_.emplace(
+      store, RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_),
+                                .write_behind = write_behind - KeptBlocks::kCount,
+                                .most_bytes = most_bytes + block_bytes_,
+                                .expected_bytes = expected_bytes,
+                                .packing = packing,
+                                .parts = &parts_,
+                                .blocks = whole_blocks_,
+                                .stop = stop});
+  to_ = stream_->bytes();
+}
+
+FallingRunWriter::KeptBlocks::KeptBlocks(BlockPool& pool)
+    : quota_(pool, kCount, kCount, "a run that falls") {
+  for (Block& block : blocks_) {
+    const BlockGrant grant = quota_.try_take();
+    if (grant.error != 0) {
+      give_back();
+      throw Error(grant.error, "memory for a block of a run");
+    }
+    block = grant.block;
+  }
+}
+
+void FallingRunWriter::KeptBlocks::give_back() noexcept {
+  for (const Block block : blocks_) {
+    if (block) quota_.give_back(block);
+  }
+}
+
+void FallingRunWriter::begin_part(std::size_t bytes) {
+  const std::size_t all = bytes + kept_bytes_;
+  const std::size_t blocks = all / block_bytes_;
+  fills_blocks_ = blocks != 0;
+  left_ = bytes;
+  keeps_next_ = all % block_bytes_;
+  to_keep_ = fills_blocks_ ? keeps_next_ : bytes;
+  keep_at_ =
+      blocks_kept_.bytes(fills_blocks_ ? 1 - keeping_ : keeping_) + block_bytes_ - keeps_next_;
+  if (fills_blocks_) add_blocks(blocks);
+}
+
+void FallingRunWriter::add_blocks(std::uint64_t blocks) {
+  parts_.add(blocks);
+  const std::uint64_t most =
+      stream_->placed_beforehand() ? whole_blocks_ : stream_->most_bytes() / block_bytes_;
+  if (parts_.blocks() <= most) return;
+  throw Error(EFBIG,
+              "a run is longer than the " + format_bytes(most * block_bytes_) + " announced");
+}
+
+std::span<std::byte> FallingRunWriter::room(std::size_t most_bytes) {
+  most_bytes = std::min(most_bytes, left_);
+  if (to_keep_ >= record_bytes_) {
+    room_ = {keep_at_, std::min(most_bytes, to_keep_ / record_bytes_ * record_bytes_)};
+  } else if (to_keep_ != 0) {
+    room_ = in_two_;
+  } else {
+    if (bytes_ + record_bytes_ > blocks_ * block_bytes_) note_forecast(last_);
+    room_ = {to_ + bytes_, room_in_block(bytes_, record_bytes_, block_bytes_, most_bytes)};
+  }
+  return room_;
+}
+
+void FallingRunWriter::written(std::size_t bytes) {
+  left_ -= bytes;
+  records_ += bytes / record_bytes_;
+  last_ = room_.data() + bytes - record_bytes_;
+  if (to_keep_ >= record_bytes_) {
+    keep_at_ += bytes;
+    to_keep_ -= bytes;
+  } else {
+    if (to_keep_ != 0) {
+      const std::size_t behind = record_bytes_ - to_keep_;
+      std::memcpy(keep_at_, in_two_.data(), to_keep_);
+      std::memcpy(to_ + bytes_, in_two_.data() + to_keep_, behind);
+      bytes = behind;
+      to_keep_ = 0;
+    }
+    bytes_ += bytes;
+    if (bytes_ > blocks_ * block_bytes_) ++blocks_;
+  }
+  if (left_ == 0) end_part();
+}
+
+// What was kept is behind the part, in the last of its blocks.
+void FallingRunWriter::end_part() {
+  if (fills_blocks_) {
+    std::memcpy(to_ + bytes_, kept(), kept_bytes_);
+    bytes_ += kept_bytes_;
+    note_forecast_of_kept(last_);
+    keeping_ = 1 - keeping_;
+    lacking_ = 0;
+  }
+  kept_bytes_ = keeps_next_;
+}
+
+// Of the newest block, once: the key of the last record that ends in it.
+void FallingRunWriter::note_forecast(const std::byte* record) {
+  const std::size_t at = forecast_keys_.size();
+  if (at == blocks_ * keys_.bytes()) return;
+  forecast_keys_.resize(at + keys_.bytes());
+  keys_.make(record, forecast_keys_.data() + at);
+}
+
+// The same, where its end was kept; the record before that ends where it begins.
+void FallingRunWriter::note_forecast_of_kept(const std::byte* record_before) {
+  const std::size_t whole = (kept_bytes_ - lacking_) / record_bytes_ * record_bytes_;
+  note_forecast(whole == 0 ? record_before : kept() + whole - record_bytes_);
+}
+
+// Where less than a record is left, this record is what was put into two blocks last.
+Run FallingRunWriter::finish() {
+  std::size_t skipped = 0;
+  if (kept_bytes_ != lacking_) {
+    skipped = block_bytes_ - kept_bytes_;
+    add_blocks(1);
+    guarded([&] {
+      std::memset(to_ + bytes_, 0, skipped);
+      std::memcpy(to_ + bytes_ + skipped, kept(), kept_bytes_);
+    }).throw_if_failed();
+    bytes_ += block_bytes_;
+    ++blocks_;
+    note_forecast_of_kept(in_two_.data());
+  }
+  const bool placed_beforehand = stream_->placed_beforehand();
+  Run run = stream_->finish(bytes_, records_);
+  run.bytes -= last_lacks_;
+  run.skipped = skipped;
+  run.forecast_keys = std::move(forecast_keys_);
+  run.arrange(parts_, placed_beforehand);
+  return run;
 }
 
 }}  // namespace vortex::v0

@@ -1,6 +1,7 @@
 // Writes a sorted run to the disks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "sort/record/record_output.h"
 #include "sort/runs/run.h"
 #include "sort/runs/sort_watch.h"
+#include "vortex/block_pool.h"
 #include "vortex/output_stream.h"
 #include "vortex/record_order.h"
 
@@ -30,6 +32,10 @@ class RunStream {
     std::uint64_t most_bytes = 0;   // that the run will have: address space
     std::uint64_t expected_bytes = kAsLongAsMayBe;  // which folders have room for them
     RunPacking* packing = nullptr;                  // outlives it; null: the run is not packed
+    // Of a run that is written in parts from its end on, which outlive it; and its blocks, where
+    // they are known, and get their places beforehand. Null: the run is written from its beginning.
+    const FallingParts* parts = nullptr;
+    std::uint64_t blocks = 0;
     // A request wakes whoever waits inside a fault or finish(): ECANCELED.
     std::stop_token stop = {};
   };
@@ -45,6 +51,9 @@ class RunStream {
   // Whole blocks.
   std::uint64_t most_bytes() const noexcept { return most_bytes_; }
 
+  // Whether the blocks of the run have their places.
+  bool placed_beforehand() const noexcept { return placed_beforehand_; }
+
   // Waits until `bytes` are written. Throws Error when something was not; the run is lost
   // then.
   Run finish(std::uint64_t bytes, std::uint64_t records);
@@ -52,15 +61,31 @@ class RunStream {
  private:
   const std::uint64_t most_bytes_;
   RunPacking* const packing_;
-  Run run_;                   // outlives the stream, whose sink finds places for its blocks
+  Run run_;  // outlives the stream, whose sink finds places for its blocks
+  const bool placed_beforehand_;
   FileSink* sink_ = nullptr;  // of the stream
   std::optional<OutputStream<std::byte>> stream_;
   std::optional<StreamStop> stop_;
 };
 
-// An output whose records become a run, as the array of a RunStream. They must come in order. One
-// thread.
-class RunWriter final : public RecordOutput {
+// An output whose records become a run, as the array of a RunStream. One thread.
+class RunOutput : public RecordOutput {
+ public:
+  // As RunStream::finish().
+  virtual Run finish() = 0;
+
+ protected:
+  // Throws Error(EINVAL) for records larger than a block. The order outlives it.
+  RunOutput(const RecordOrder& order, std::size_t block_bytes);
+
+  const std::size_t record_bytes_;
+  const std::size_t block_bytes_;
+  const ForecastKeys keys_;
+  std::vector<std::byte> forecast_keys_;
+};
+
+// The records must come in order.
+class RunWriter final : public RunOutput {
  public:
   // Blocks of the pool that a writer needs for good.
   static std::size_t blocks_needed(std::size_t block_bytes, std::size_t record_bytes,
@@ -78,20 +103,91 @@ class RunWriter final : public RecordOutput {
 
   std::uint64_t records() const noexcept { return bytes_ / record_bytes_; }
 
-  // As RunStream::finish().
-  Run finish();
+  Run finish() override;
 
  private:
   void note_forecast();
 
-  std::size_t record_bytes_;
-  std::size_t block_bytes_;
-  ForecastKeys keys_;
-  std::vector<std::byte> forecast_keys_;
   std::optional<RunStream> stream_;
   std::byte* to_ = nullptr;
   std::uint64_t bytes_ = 0;
   std::uint64_t blocks_ = 0;  // that records have begun
+};
+
+// The records come in parts, in order in each, and each part comes before those that came before
+// it: its records go in front of theirs, and fill their first block. What begins a block of the run
+// is kept in memory until the next part comes. The last part may begin within a block.
+class FallingRunWriter final : public RunOutput {
+ public:
+  // Of the blocks that a RunWriter would have behind it, which are as many at least.
+  static constexpr std::size_t kLeastWriteBehind = 3;
+
+  // Where `whole_bytes` are not 0, the run is expected to have so many, and to be in a file of its
+  // own if it has. The rest as for RunWriter.
+  FallingRunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
+                   std::uint64_t most_bytes, std::uint64_t whole_bytes, RunPacking* packing,
+                   const std::stop_token& stop, std::uint64_t expected_bytes);
+  // The next records are so many bytes. Throws Error(EFBIG) when the run would be longer than was
+  // said.
+  void begin_part(std::size_t bytes);
+  std::span<std::byte> room(std::size_t most_bytes) override;
+  void written(std::size_t bytes) override;
+
+  Run finish() override;
+
+ private:
+  // Two blocks of the pool, as plain memory.
+  class KeptBlocks {
+   public:
+    static constexpr std::size_t kCount = 2;
+
+    explicit KeptBlocks(BlockPool& pool);
+    ~KeptBlocks() { give_back(); }
+    KeptBlocks(const KeptBlocks&) = delete;
+    KeptBlocks& operator=(const KeptBlocks&) = delete;
+
+    std::byte* bytes(std::size_t block) const noexcept {
+      return quota_.pool().home(blocks_[block]);
+    }
+
+   private:
+    void give_back() noexcept;
+
+    BlockQuota quota_;
+    std::array<Block, kCount> blocks_{};
+  };
+
+  const std::byte* kept() const noexcept {
+    return blocks_kept_.bytes(keeping_) + block_bytes_ - kept_bytes_;
+  }
+  void add_blocks(std::uint64_t blocks);
+  void note_forecast(const std::byte* record);
+  void note_forecast_of_kept(const std::byte* record_before);
+  void end_part();
+
+  FallingParts parts_;
+  const std::uint64_t whole_blocks_;
+  const std::size_t last_lacks_;  // bytes that the last block of the run does not have
+  KeptBlocks blocks_kept_;
+  std::optional<RunStream> stream_;
+  std::byte* to_ = nullptr;
+  std::uint64_t bytes_ = 0;   // in the stream
+  std::uint64_t blocks_ = 0;  // that records have begun there
+  std::uint64_t records_ = 0;
+  // The end of block `keeping_` begins the run as it is now. What the last block of the run does
+  // not have lies behind that, until a block has been filled.
+  std::size_t keeping_ = 0;
+  std::size_t kept_bytes_;
+  std::size_t lacking_;
+  // Of a part.
+  std::size_t left_ = 0;     // to come
+  std::size_t to_keep_ = 0;  // of that, at its beginning
+  std::byte* keep_at_ = nullptr;
+  std::size_t keeps_next_ = 0;  // instead of what is kept now
+  bool fills_blocks_ = false;
+  std::vector<std::byte> in_two_;  // a record that is kept, and goes on in the stream
+  const std::byte* last_ = nullptr;
+  std::span<std::byte> room_;
 };
 
 }}  // namespace vortex::v0

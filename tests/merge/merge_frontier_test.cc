@@ -40,11 +40,16 @@ class Model {
         data_.back()[at * record_bytes] = static_cast<std::byte>(sorted[at]);
       }
       inputs_.push_back({data_.back().data(), sorted.size()});
-      there_.push_back(std::min<std::uint64_t>(kBlock / record_bytes, sorted.size()));
+      // What lies in one block does so wherever an input begins.
+      const std::size_t step = kBlock % record_bytes == 0 ? record_bytes : 1;
+      skipped_.push_back(random() % 2 == 0 ? 0 : random() % (kBlock / step) * step);
+      there_.push_back(0);
+      enter(i);
     }
   }
 
   const std::vector<MergeInput>& inputs() const noexcept { return inputs_; }
+  const std::vector<std::size_t>& skipped() const noexcept { return skipped_; }
   Place place(std::size_t input, std::uint64_t index) const {
     return {std::to_integer<std::uint8_t>(data_[input][index * record_bytes_]), input, index};
   }
@@ -68,28 +73,31 @@ class Model {
     }
     return records;
   }
-  // The first byte that stays when the next block of an input is entered.
+  // The first byte, counted from where the first block begins, that stays when the next block of an
+  // input is entered.
   std::uint64_t stays_from(std::size_t input, std::size_t window) const {
     const std::uint64_t block = block_to_enter(input);
     return block + 1 <= window ? 0 : (block + 1 - window) * kBlock;
   }
   void enter(std::size_t input) {
-    there_[input] =
-        std::min((block_to_enter(input) + 1) * kBlock / record_bytes_, inputs_[input].records);
+    const std::uint64_t end = (block_to_enter(input) + 1) * kBlock - skipped_[input];
+    there_[input] = std::min(end / record_bytes_, inputs_[input].records);
   }
 
  private:
   std::uint64_t block_to_enter(std::size_t input) const {
-    return ((there_[input] + 1) * record_bytes_ - 1) / kBlock;
+    return (skipped_[input] + (there_[input] + 1) * record_bytes_ - 1) / kBlock;
   }
 
   std::size_t record_bytes_;
   std::vector<std::vector<std::byte>> data_;
   std::vector<MergeInput> inputs_;
+  std::vector<std::size_t> skipped_;
   std::vector<std::uint64_t> there_;
 };
 
-// Blocks are entered in the order of their last records, and none goes that is still needed, with
+// Blocks, within the first of which inputs may begin, are entered in the order of their last
+// records, and none goes that is still needed, with
 // records that divide blocks, that straddle them, and that are as long.
 TEST(MergeFrontier, GoesOnAsAMergeNeedsBlocks) {
   auto random = test::test_random();
@@ -101,8 +109,9 @@ TEST(MergeFrontier, GoesOnAsAMergeNeedsBlocks) {
     const std::size_t window = blocks_for_records(kBlock, record_bytes) + random() % 2;
     Model model(record_bytes, count, random);
     const FormatRules rules(RecordFormat(record_bytes, {{.offset = 0, .length = 1, .type = {}}}));
-    detail::MergeFrontier<FormatRules> frontier(rules, model.inputs(),
-                                                {.block_bytes = kBlock, .window_blocks = window});
+    detail::MergeFrontier<FormatRules> frontier(
+        rules, model.inputs(),
+        {.block_bytes = kBlock, .window_blocks = window, .skipped = model.skipped()});
     frontier.start();
     std::vector<std::uint64_t> taken(count), done(count);
     std::vector<std::vector<MergeInput>> pieces;
@@ -118,7 +127,8 @@ TEST(MergeFrontier, GoesOnAsAMergeNeedsBlocks) {
       ASSERT_EQ(frontier.records(), records);
       ASSERT_EQ(frontier.bound() == nullptr, entering == count);
       const bool may_enter =
-          entering != count && done[entering] * record_bytes >= model.stays_from(entering, window);
+          entering != count && model.skipped()[entering] + done[entering] * record_bytes >=
+                                   model.stays_from(entering, window);
       ASSERT_EQ(frontier.may_enter(), may_enter);
       if (may_enter && random() % 2 == 0) {
         frontier.enter();

@@ -72,7 +72,7 @@ class Trial {
       : form_(form),
         order_(order),
         random_(random),
-        blocks_(4 + random() % 16),
+        blocks_(4 + random() % 28),
         pool_(
             {.pool_bytes = blocks_ * kBlock, .block_bytes = kBlock, .warming = Warming::kOnDemand}),
         streams_(pool_, blocks_),
@@ -90,11 +90,13 @@ class Trial {
                            .most_blocks = blocks_ - random() % (blocks_ / 8 + 1),
                            .most_run_bytes = random() % 2 == 0
                                                  ? std::numeric_limits<std::uint64_t>::max()
-                                                 : (1 + random() % 6) * pool_bytes},
+                                                 : (1 + random() % 6) * pool_bytes,
+                           .may_fall = random() % 4 != 0},
         kept_, buffers_.get());
   }
 
   std::size_t runs() const { return runs_; }
+  std::size_t falling_runs() const { return falling_runs_; }
 
   void choose(const Numbers& numbers) {
     const std::size_t count = std::min<std::size_t>(200, blocks_ / 4 * kBlock / form_.record_bytes);
@@ -117,8 +119,7 @@ class Trial {
       take_back();
     }
     const std::size_t record_bytes = form_.record_bytes;
-    const std::size_t to_look = detail::units_for(ranges_->bytes_to_look(), record_bytes);
-    const std::size_t count = std::min(most, std::max<std::size_t>(to_look, 1));
+    const std::size_t count = std::min(most, std::max<std::size_t>(ranges_->records_to_look(), 1));
     std::vector<std::byte> records;
     std::vector<std::uint64_t> keys;
     for (std::size_t i = 0; i < count; ++i) {
@@ -131,13 +132,15 @@ class Trial {
     guarded([&] {
       taken = order_.scatter(records.data(), count, ranges_->splitters(), ranges_->buckets());
     }).throw_if_failed();
-    ranges_->added(taken * record_bytes);
     is_full_ = taken < count;
+    ranges_->added(taken, is_full_ ? nullptr : records.data() + (count - 1) * record_bytes);
+    const std::size_t frontier = ranges_->frontier();
     for (std::size_t i = 0; i < taken; ++i) {
       const std::byte* const record = records.data() + i * record_bytes;
-      const bool is_next = ranges_->first_of_run() != 0 &&
-                           is_less(order_, record, order_.leading_bits(record),
-                                   ranges_->splitters().border(ranges_->first_of_run() - 1));
+      const bool is_below = frontier == ranges_->splitters().buckets() ||
+                            (frontier != 0 && is_less(order_, record, order_.leading_bits(record),
+                                                      ranges_->splitters().border(frontier - 1)));
+      const bool is_next = is_below != ranges_->falls();
       const auto came = static_cast<std::uint32_t>(first + i);
       (is_next ? next_ : now_).emplace(keys[i], came);
     }
@@ -154,7 +157,7 @@ class Trial {
   }
 
   // A bucket has the first records of the run that have not been closed, in the order of keys and
-  // of their coming.
+  // of their coming; or the last, where the run falls.
   void close(bool more) {
     KeyRanges::Closed closed = ranges_->close_next(more);
     const std::size_t count = closed.bucket.bytes / form_.record_bytes;
@@ -163,9 +166,11 @@ class Trial {
       ASSERT_LE(count, now_.size());
       const std::vector<std::byte> sorted = sorted_of(closed.bucket);
       std::vector<std::byte> expected;
+      auto next = now_.begin();
+      if (closed.falls) std::advance(next, now_.size() - count);
       for (std::size_t i = 0; i < count; ++i) {
-        const auto [key, came] = *now_.begin();
-        now_.erase(now_.begin());
+        const auto [key, came] = *next;
+        next = now_.erase(next);
         const auto record = form_.record(key << (64 - 8 * form_.number_bytes), came);
         expected.insert(expected.end(), record.begin(), record.end());
         const auto before = last_.try_emplace(key, came).first;
@@ -180,6 +185,7 @@ class Trial {
     if (!closed.ends_run) return;
     // Only a run that is as long as it may be leaves records that could have joined it.
     ASSERT_TRUE(count == 0 || now_.empty());
+    if (closed.falls) ++falling_runs_;
     end_run();
   }
 
@@ -202,7 +208,8 @@ class Trial {
       }
     }
     for (std::size_t range = 0; range < splitters.buckets(); ++range) {
-      bytes[range < ranges_->first_of_run()] += ranges_->buckets().bytes(range);
+      const bool is_below = range < ranges_->frontier();
+      bytes[is_below != ranges_->falls()] += ranges_->buckets().bytes(range);
       for (const std::span<const std::byte> part : ranges_->buckets().parts(range)) {
         for (std::size_t at = 0; at < part.size(); at += form_.record_bytes) {
           const std::byte* const record = part.data() + at;
@@ -255,7 +262,7 @@ class Trial {
   std::multimap<std::uint64_t, std::uint32_t> now_, next_;
   std::map<std::uint64_t, std::uint32_t> last_;
   bool is_full_ = false;  // not all that was to be put in found room
-  std::size_t runs_ = 0;
+  std::size_t runs_ = 0, falling_runs_ = 0;
 };
 
 void expect_like_model(Trial& trial, const Numbers& numbers, std::uint64_t count, Random& random) {
@@ -287,6 +294,22 @@ TEST(KeyRanges, LikeTwoSortedMaps) {
        [&](std::uint64_t i) { return kGreatest / count / 2 * i + random() % (kGreatest / 4); }},
       {"nearly ascending",
        [&](std::uint64_t i) { return kGreatest / count * (i - i % 20 + random() % 20); }},
+      {"drifting down",
+       [&](std::uint64_t i) {
+         return kGreatest - kGreatest / count / 2 * i - random() % (kGreatest / 4);
+       }},
+      {"nearly descending",
+       [&](std::uint64_t i) {
+         return kGreatest - kGreatest / count * (i - i % 20 + random() % 20);
+       }},
+      {"descending with equal ones",
+       [&](std::uint64_t i) { return kGreatest - kGreatest / 200 * (200 * i / count); }},
+      {"falling sawtooth",
+       [&](std::uint64_t i) { return kGreatest - kGreatest / count * 5 * (i % (count / 5)); }},
+      {"up and down",
+       [&](std::uint64_t i) {
+         return kGreatest / count * 2 * std::min(i % (count / 2), count / 2 - i % (count / 2));
+       }},
       {"sawtooth", [&](std::uint64_t i) { return kGreatest / count * 5 * (i % (count / 5)); }},
       {"heavily equal",
        [&](std::uint64_t i) {
@@ -298,7 +321,7 @@ TEST(KeyRanges, LikeTwoSortedMaps) {
   const Form forms[] = {{1, 0, 1, false},   {8, 0, 8, false},   {8, 0, 4, false},
                         {16, 0, 8, false},  {100, 0, 8, false}, {100, 0, 8, true},
                         {100, 4, 8, false}, {100, 4, 8, true},  {100, 8, 8, true}};
-  std::size_t runs = 0;
+  std::size_t runs = 0, falling_runs = 0;
   for (const Form& form : forms) {
     // Keys of the leading bits alone decide; longer ones do not.
     const std::size_t key_bytes = form.keeps_splitters || form.number_at != 0
@@ -313,9 +336,11 @@ TEST(KeyRanges, LikeTwoSortedMaps) {
       count = bytes / std::max<std::uint64_t>(form.record_bytes, 4);
       ASSERT_NO_FATAL_FAILURE(expect_like_model(trial, numbers, count, random));
       runs += trial.runs();
+      falling_runs += trial.falling_runs();
     }
   }
   EXPECT_GT(runs, 100U);
+  EXPECT_GT(falling_runs, 10U);
 }
 
 }}  // namespace vortex

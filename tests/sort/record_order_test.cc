@@ -200,6 +200,8 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
                       order.leading_bits(sorted.at(count - 1)));
             const auto place = static_cast<std::size_t>(greatest - records);
             ASSERT_FALSE(order.less(list.bytes.data() + place, sorted.at(count - 1)));
+            const std::byte* const least = order.least_in_bucket(records, count);
+            ASSERT_EQ(order.leading_bits_in_bucket(least), order.leading_bits(sorted.at(0)));
             const std::uint64_t border = order.leading_bits(sorted.at(random() % count));
             std::vector<std::uint64_t> low(words.size()), high(words.size());
             const std::size_t less = order.divide_bucket(records, count, border, nullptr,

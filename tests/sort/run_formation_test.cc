@@ -183,13 +183,18 @@ TEST(RunFormation, FullIsFull) {
 struct Runs {
   std::vector<RecordList> lists;
   bool is_open = false;
+  std::size_t falling = 0;  // that came from their last bucket on
 
   void emit_next(RunFormation& formation, std::size_t record_bytes) {
+    const RunFormation::Next next = formation.next();
+    falling += !is_open && next.falls;
     if (!is_open) lists.push_back({record_bytes, {}});
     RecordCollector out(record_bytes);
     const bool is_complete = formation.emit_next(out);
+    EXPECT_EQ(out.list.bytes.size(), next.bytes);
     auto& bytes = lists.back().bytes;
-    bytes.insert(bytes.end(), out.list.bytes.begin(), out.list.bytes.end());
+    bytes.insert(next.falls ? bytes.begin() : bytes.end(), out.list.bytes.begin(),
+                 out.list.bytes.end());
     is_open = !is_complete;
   }
 };
@@ -291,7 +296,7 @@ void expect_stable_runs(const RecordOrder& order, const RecordList& list, const 
 
 TEST(RunFormation, RunsAreStable) {
   auto random = test::test_random();
-  std::size_t runs_of_all = 0;
+  std::size_t runs_of_all = 0, falling_runs = 0;
   for (const std::size_t record_bytes : {1u, 8u, 16u, 31u, 100u, 1000u}) {
     for (const Shape shape : test::kShapes) {
       for (const unsigned threads : {1U, 2U, 5U}) {
@@ -308,14 +313,17 @@ TEST(RunFormation, RunsAreStable) {
              .scratch_bytes = least_scratch(blocks, record_bytes) + (random() % (1 << 16)),
              .emits_beside = threads > 1,
              .threads = threads,
+             .may_fall = random() % 4 != 0,
              .most_run_bytes = blocks * kBlock * (1 + random() % 8)},
             random);
         ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
         runs_of_all += runs.lists.size();
+        falling_runs += runs.falling;
       }
     }
   }
   EXPECT_GT(runs_of_all, 50u);
+  EXPECT_GT(falling_runs, 5u);
 }
 
 // Records that come while a run is emitted join it where its buckets are still open (SPAA paper,
@@ -331,7 +339,8 @@ TEST(RunFormation, RandomRecordsMakeRunsOfTwiceTheMemory) {
       const RunFormationOptions options = {.buckets = 32,
                                            .scratch_bytes = std::size_t{1} << 19,
                                            .emits_beside = threads > 1,
-                                           .threads = threads};
+                                           .threads = threads,
+                                           .may_fall = true};
       const std::size_t memory =
           (kBlocks - options.most_open() / 2 - options.blocks_on_their_way(kBlocks)) * kBlock;
       const RecordList list =
@@ -391,11 +400,11 @@ TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
   constexpr std::size_t kStep = 1000;
   const auto displaced = [&](std::size_t by) { return (random() % (2 * by * kStep)); };
   struct Case {
-    const char* name;
+    std::string name;
     std::size_t most_runs;
     std::function<std::uint64_t(std::size_t)> value;
   };
-  const std::vector<Case> cases = {
+  std::vector<Case> cases = {
       {"displaced by a sixth of the memory", 1,
        [&](std::size_t i) { return i * kStep + displaced(kInMemory / 6); }},
       {"one in hundred displaced", 1,
@@ -410,11 +419,32 @@ TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
       {"four sorted files", 5, [&](std::size_t i) { return i % (kCount / 4) * kStep; }},
       {"sawtooth", kCount / kInMemory + 2,
        [&](std::size_t i) { return i % (kInMemory / 8) * kStep; }},
-      {"organ pipe", kCount / kInMemory + 2,
-       [&](std::size_t i) { return std::min(i, kCount - i) * kStep; }},
-      {"descending", kCount * 5 / 4 / kInMemory + 2,
-       [&](std::size_t i) { return (kCount - i) * kStep; }},
+      {"sorted", 1, [&](std::size_t i) { return i * kStep; }},
+      {"all equal", 1, [&](std::size_t) { return 7; }},
+      {"up and down by the memory", kCount / kInMemory + 2,
+       [&](std::size_t i) {
+         const std::size_t half = i % (2 * kInMemory);
+         return std::min(half, 2 * kInMemory - half) * kStep;
+       }},
+      {"up and down by two thirds of the memory", kCount / kInMemory + 2,
+       [&](std::size_t i) {
+         const std::size_t half = i % (kInMemory * 4 / 3);
+         return std::min(half, kInMemory * 4 / 3 - half) * kStep;
+       }},
+      {"two ways at once", kCount / kInMemory + 2,
+       [&](std::size_t i) { return (i % 2 == 0 ? kCount + i : kCount - i) * kStep; }},
+      {"the greatest and the least in turn", kCount / kInMemory + 2,
+       [&](std::size_t i) { return i / kInMemory % 2 == 0 ? random() : random() >> 32; }},
   };
+  // From both sides. What comes in the middle of the other way makes a run more.
+  for (std::size_t i = 0, count = cases.size(); i < count; ++i) {
+    const auto& [name, most_runs, value] = cases[i];
+    if (name == "all equal") continue;
+    cases.push_back({name + ", from above", most_runs,
+                     [value](std::size_t i) { return ~std::uint64_t{0} - value(i); }});
+  }
+  cases.push_back(
+      {"organ pipe", 3, [&](std::size_t i) { return std::min(i, kCount - i) * kStep; }});
   const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
   for (const Case& one : cases) {
     const RecordList list = list_of(kCount, one.value);
@@ -424,7 +454,8 @@ TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
                                   {.buckets = 14,
                                    .scratch_bytes = std::size_t{1} << 18,
                                    .emits_beside = threads > 1,
-                                   .threads = threads},
+                                   .threads = threads,
+                                   .may_fall = true},
                                   random);
       EXPECT_LE(runs.lists.size(), one.most_runs);
       ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
@@ -479,7 +510,8 @@ void expect_the_same_at_every_pace(const RecordOrder& order, const RecordList& l
   const RunFormationOptions options = {.buckets = buckets,
                                        .scratch_bytes = std::size_t{1} << 18,
                                        .emits_beside = true,
-                                       .threads = 2};
+                                       .threads = 2,
+                                       .may_fall = true};
   const Runs at_once = form_runs_at(1, order, list, blocks, options, random);
   ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, at_once));
   *runs_of_all += at_once.lists.size();

@@ -48,10 +48,12 @@ class VORTEX_EXPORT BucketSplitters {
   };
   enum class Place : std::uint8_t {
     kExact,    // no record less than the border goes to the upper bucket
+    kBelow,    // only such go to the lower one
     kRounded,  // a little below the border, where that lets the table decide
   };
-  // Divides a bucket: records that are not less than the border belong to a new one behind it. With
-  // kExact, records whose bits alone count may have to be greater than those of the border. False:
+  // Divides a bucket: records that are not less than the border belong to a new one behind it. Of
+  // records whose bits alone count, kExact leaves all with those of the border where less ones may
+  // be, and kBelow none of them. False:
   // there is no room, or all records of the bucket would be on one side.
   bool divide(std::size_t bucket, const Border& border, Place place) noexcept;
   // A bucket and the one behind it become one.

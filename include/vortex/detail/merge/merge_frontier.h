@@ -40,7 +40,11 @@ class MergeFrontier {
     assert(window_blocks_ >= blocks_for_records(block_bytes_, rules_.record_bytes()));
     inputs_.reserve(inputs.size());
     for (MergeInput& part : parts_) {
-      inputs_.push_back({.begin = part.begin, .records = part.records, .done_up_to = part.begin});
+      const std::size_t skipped = room.skipped.empty() ? 0 : room.skipped[inputs_.size()];
+      inputs_.push_back({.begin = part.begin,
+                         .records = part.records,
+                         .skipped = skipped,
+                         .done_up_to = part.begin});
       part.records = 0;
     }
   }
@@ -85,8 +89,8 @@ class MergeFrontier {
     if (entering_ == nullptr) return false;
     const std::uint64_t stay_from = block_to_enter(*entering_) + 1;
     if (stay_from <= window_blocks_) return true;
-    return static_cast<std::uint64_t>(entering_->done_up_to - entering_->begin) >=
-           (stay_from - window_blocks_) * block_bytes_;
+    const auto done = static_cast<std::uint64_t>(entering_->done_up_to - entering_->begin);
+    return entering_->skipped + done >= (stay_from - window_blocks_) * block_bytes_;
   }
   // Touches that block.
   void enter() noexcept {
@@ -98,6 +102,7 @@ class MergeFrontier {
   struct Input {
     const std::byte* begin = nullptr;
     std::uint64_t records = 0;
+    std::size_t skipped = 0;  // of its first block
     const std::byte* done_up_to = nullptr;
     std::uint64_t there = 0;  // records up to the end of the newest block
     std::uint64_t end = 0;    // of those in front of the frontier
@@ -109,7 +114,7 @@ class MergeFrontier {
   }
   // The block that the first record ends in that is not there yet.
   std::uint64_t block_to_enter(const Input& input) const noexcept {
-    return ((input.there + 1) * rules_.record_bytes() - 1) / block_bytes_;
+    return (input.skipped + (input.there + 1) * rules_.record_bytes() - 1) / block_bytes_;
   }
 
   void enter_block(Input& input) noexcept {
@@ -117,7 +122,8 @@ class MergeFrontier {
     const std::uint64_t block = block_to_enter(input);
     const std::byte* const last_byte = input.begin + (input.there + 1) * rules_.record_bytes() - 1;
     static_cast<void>(*static_cast<const volatile std::byte*>(last_byte));
-    input.there = std::min((block + 1) * block_bytes_ / rules_.record_bytes(), input.records);
+    const std::uint64_t end = (block + 1) * block_bytes_ - input.skipped;
+    input.there = std::min(end / rules_.record_bytes(), input.records);
     input.last = record(input, input.there - 1);
   }
 

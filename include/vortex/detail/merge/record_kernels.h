@@ -81,6 +81,16 @@ class OrderBy : public RecordOrder {
     }
     return greatest.record;
   }
+  const std::byte* least_in_bucket(const std::byte* records,
+                                   std::size_t count) const noexcept override {
+    KeyedRecord least = with_bits(rules_, records);
+    for (; count > 1; --count) {
+      records += record_bytes();
+      const KeyedRecord here = with_bits(rules_, records);
+      if (detail::less(rules_, here, least)) least = here;
+    }
+    return least.record;
+  }
   std::uint64_t leading_bits_in_bucket(const std::byte* record) const noexcept override {
     return rules_.leading_bits(record);
   }

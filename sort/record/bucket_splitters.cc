@@ -57,6 +57,8 @@ bool BucketSplitters::divide(std::size_t bucket, const Border& border, Place pla
   if (place == Place::kRounded) {
     at.bits = rounded(border.bits);
     if (!is_between(bucket, at)) at.bits = border.bits;
+  } else if (place == Place::kBelow) {
+    if (!whole_ && at.bits == 0) return false;
   } else if (!whole_ && !order_.leading_bits_decide()) {
     // Of records with these bits, some may be less.
     if (++at.bits == 0) return false;
