@@ -237,10 +237,17 @@ class VORTEX_EXPORT LineSorter {
   // Copies the record. Blocks while the memory is full. Throws Error: EMSGSIZE when it is too long
   // for the memory, EINVAL behind a next(), otherwise as sort_lines().
   void push(std::string_view record);
+  // The same for several, which costs less for each.
+  void push(std::span<const std::string_view> records);
 
   // The next record, which is valid until the following call; false behind the last. The first call
   // sorts. Throws as sort_lines() does.
   bool next(std::string_view& record);
+  // Copies the next records to `to`, one behind the other, as many as it has room for and as
+  // `lengths` has places; writes their lengths and returns how many there are. 0: none is left, or
+  // the next is longer than `to`, and the other next() gives it. Throws as that does, with what
+  // `to` holds unspecified.
+  std::size_t next(std::span<char> to, std::span<std::size_t> lengths);
 
   std::uint64_t records() const noexcept;  // pushed
   RunCounts counts() const noexcept;

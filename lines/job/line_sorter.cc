@@ -28,20 +28,18 @@ class LineSorter::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  void push(std::string_view record) {
+  void push(std::span<const std::string_view> records) {
     if (state_ != State::kPushing) refuse("push");
     state_ = State::kFailed;
-    job_.take({&record, 1});
-    context_.watch().add(record.size());
+    job_.take(records);
+    std::uint64_t bytes = 0;
+    for (const std::string_view record : records) bytes += record.size();
+    context_.watch().add(bytes);
     state_ = State::kPushing;
   }
 
   bool next(std::string_view& record) {
-    if (state_ == State::kPushing) sort();
-    if (state_ == State::kFailed) refuse("next");
-    note_reader();
-    if (spill_wanted_.load(std::memory_order_relaxed)) spill();
-    state_ = State::kFailed;
+    begin_next();
     if (given_ == most_ || (left_ == 0 && !advance())) {
       state_ = State::kSorted;
       return false;
@@ -52,6 +50,32 @@ class LineSorter::Impl {
     context_.watch().add(record.size());
     state_ = State::kSorted;
     return true;
+  }
+
+  std::size_t next(std::span<char> to, std::span<std::size_t> lengths) {
+    begin_next();
+    std::size_t count = 0, bytes = 0;
+    // Returns whether another one may have room.
+    const auto copy = [&] {
+      for (; left_ > 0; --left_, ++given_) {
+        if (given_ == most_ || count == lengths.size() || record_.size() > to.size() - bytes) {
+          return false;
+        }
+        record_.copy(to.data() + bytes, record_.size());
+        bytes += lengths[count++] = record_.size();
+      }
+      return given_ < most_ && count < lengths.size();
+    };
+    if (copy()) {
+      forget_kept_arena();
+      guarded([&] {
+        while (step() && copy()) {
+        }
+      }).throw_if_failed();
+    }
+    context_.watch().add(bytes);
+    state_ = State::kSorted;
+    return count;
   }
 
   std::uint64_t records() const noexcept { return job_.records(); }
@@ -70,18 +94,38 @@ class LineSorter::Impl {
     }
   }
 
+  // What reading has in common; whoever calls it sets the state when it is over.
+  void begin_next() {
+    if (state_ == State::kPushing) sort();
+    if (state_ == State::kFailed) refuse("next");
+    note_reader();
+    if (spill_wanted_.load(std::memory_order_relaxed)) spill();
+    state_ = State::kFailed;
+  }
+
+  // Behind it the record that was handed out last may be gone.
+  void forget_kept_arena() {
+    if (!merge_.empty() && std::exchange(arena_is_kept_, false)) job_.forget_arena();
+  }
+
   // Goes to the next record, and how many times it is there.
   bool advance() {
+    if (merge_.empty()) return step();
     bool more = false;
+    forget_kept_arena();
+    guarded([&] { more = step(); }).throw_if_failed();
+    return more;
+  }
+  // The same, which faults where there is a merge.
+  bool step() {
     if (!merge_.empty()) {
-      if (std::exchange(arena_is_kept_, false)) job_.forget_arena();
       RunMerge& merge = *merge_.front();
-      guarded([&] { more = merge.next(); }).throw_if_failed();
+      const bool more = merge.next();
       if (more) note(merge);
-    } else {
-      more = cursor_->next();
-      if (more) note(*cursor_);
+      return more;
     }
+    const bool more = cursor_->next();
+    if (more) note(*cursor_);
     return more;
   }
   template <typename Cursor>
@@ -175,8 +219,12 @@ LineSorter::LineSorter(LineOrder order, SortResources resources)
     : impl_(std::make_unique<Impl>(std::move(order), resources)) {}
 LineSorter::~LineSorter() = default;
 
-void LineSorter::push(std::string_view record) { impl_->push(record); }
+void LineSorter::push(std::string_view record) { impl_->push({&record, 1}); }
+void LineSorter::push(std::span<const std::string_view> records) { impl_->push(records); }
 bool LineSorter::next(std::string_view& record) { return impl_->next(record); }
+std::size_t LineSorter::next(std::span<char> to, std::span<std::size_t> lengths) {
+  return impl_->next(to, lengths);
+}
 std::uint64_t LineSorter::records() const noexcept { return impl_->records(); }
 RunCounts LineSorter::counts() const noexcept { return impl_->counts(); }
 

@@ -178,6 +178,43 @@ TEST_F(LineFiles, ASorterGivesCountedRecordsOneByOne) {
   }
 }
 
+// Records that come several times, in memory and from runs; some longer than the room for them.
+TEST_F(LineFiles, ASorterTakesAndGivesSeveralAtOnce) {
+  auto random = test_random();
+  for (const std::size_t kinds : {50u, 30000u}) {
+    const Lines of = make_lines(LineKind::kFields, kinds, 100, random);
+    Lines lines(1000, of[0]);
+    for (std::size_t i = 0; i < 60000; ++i) lines.push_back(of[random() % of.size()]);
+    lines[17].append(5000, 'x');
+    Lines wanted = sorted(lines, {});
+    options.resources.first_records = random() % 2 == 0 ? 0 : 40000;
+    if (options.resources.first_records != 0) wanted.resize(40000);
+    LineSorter sorter({}, options.resources);
+    const std::vector<std::string_view> views(lines.begin(), lines.end());
+    for (std::size_t begin = 0; begin < views.size();) {
+      const std::size_t count = std::min<std::size_t>(random() % 500, views.size() - begin);
+      sorter.push(std::span(views).subspan(begin, count));
+      begin += count;
+    }
+    EXPECT_EQ(sorter.next({}, {}), 0u);
+    Lines found;
+    for (bool more = true; more;) {
+      std::string room(random() % 4000, ' ');
+      std::vector<std::size_t> lengths(random() % 100);
+      const std::size_t count = sorter.next(room, lengths);
+      const char* at = room.data();
+      for (std::size_t i = 0; i < count; at += lengths[i++]) found.emplace_back(at, lengths[i]);
+      if (count > 0) continue;
+      std::string_view record;
+      more = sorter.next(record);
+      if (more) found.emplace_back(record);
+    }
+    ASSERT_TRUE(found == wanted);
+    if (wanted.size() < lines.size()) continue;
+    EXPECT_EQ(sorter.counts().runs > 0, kinds > 50);
+  }
+}
+
 TEST_F(LineFiles, RunsLieOnADisk) {
   auto random = test_random();
   const TemporaryFolder disk;
