@@ -166,15 +166,10 @@ void argsort_rows(nb::handle array, int kind, std::size_t row, nb::handle places
   });
 }
 
-// The order of places, string_of(place), that of memcmp(3).
-template <typename StringOf>
-void sort_places(std::span<std::int64_t> places, const StringOf& string_of, bool descending,
-                 unsigned threads) {
-  std::iota(places.begin(), places.end(), std::int64_t{0});
-  vortex::sort(places, string_of,
-               {.order = descending ? vortex::Order::kDescending : vortex::Order::kAscending,
-                .stable = true,
-                .threads = threads});
+vortex::SortOptions string_options(bool descending, unsigned threads) {
+  return {.order = descending ? vortex::Order::kDescending : vortex::Order::kAscending,
+          .stable = true,
+          .threads = threads};
 }
 
 // Strings of so many bytes each.
@@ -188,10 +183,9 @@ void argsort_bytes(nb::handle array, std::size_t item, std::size_t row, nb::hand
   if (to.size() * item > keys.bytes()) throw std::invalid_argument("fewer keys than places");
   for (std::size_t at = 0; at < to.size(); at += row) {
     const char* const first = bytes + at * item;
-    const auto string_of = [=](const std::int64_t& place) noexcept {
-      return std::string_view(first + static_cast<std::size_t>(place) * item, item);
-    };
-    sort_places(to.subspan(at, row), string_of, descending, threads);
+    vortex::argsort_strings_into(
+        row, [=](std::size_t place) { return std::string_view(first + place * item, item); },
+        to.subspan(at, row), string_options(descending, threads));
   }
 }
 
@@ -210,11 +204,12 @@ void argsort_strings(nb::handle begins, nb::handle content, nb::handle places, b
     throw std::invalid_argument("strings lie outside their bytes");
   }
   const char* const bytes = reinterpret_cast<const char*>(text.data());
-  const auto string_of = [=](const std::int64_t& place) noexcept {
-    const auto i = static_cast<std::size_t>(place);
-    return std::string_view(bytes + at[i], static_cast<std::size_t>(at[i + 1] - at[i]));
-  };
-  sort_places(to, string_of, descending, threads);
+  vortex::argsort_strings_into(
+      to.size(),
+      [=](std::size_t i) {
+        return std::string_view(bytes + at[i], static_cast<std::size_t>(at[i + 1] - at[i]));
+      },
+      to, string_options(descending, threads));
 }
 
 void sort_records(nb::handle array, std::size_t record, std::size_t row,

@@ -53,79 +53,6 @@ void sort_ties(std::span<Pair64> places, const std::byte* records, const RecordF
   }
 }
 
-// Records of a size that has code of its own are moved with their keys, and those whose leading
-// bits are equal once more: a record of 16 bytes is so sorted in a tenth of the time that one visit
-// to each, in the order of their places, takes.
-class CarriedRecords {
- public:
-  // A key that is no number is made anew at every level: where the caches hold all records,
-  // visiting them by their places takes half of that time.
-  static bool suits(const RecordFormat& format, std::size_t count, bool number) noexcept {
-    constexpr std::size_t kCached = std::size_t{2} << 20;
-    return (number || count > kCached / format.record_bytes()) &&
-           std::find(detail::kCompiledSizes.begin(), detail::kCompiledSizes.end(),
-                     format.record_bytes()) != detail::kCompiledSizes.end();
-  }
-
-  // Takes all the memory for ties.
-  CarriedRecords(void* records, std::size_t count, const RecordFormat& format)
-      : records_(static_cast<std::byte*>(records)), count_(count), format_(format) {
-    if (format.leading_bits_decide()) return;
-    places_.reset(new Pair64[count]);
-    held_.reset(new std::byte[detail::moving_bytes(format.record_bytes())]);
-  }
-
-  // `number`: the only key, where it is a number of this machine.
-  void sort(const vtx_key* number, bool descending, unsigned threads) {
-    detail::SortKey key;
-    if (number != nullptr) {
-      const KeyKind kind = number->kind == VTX_KEY_UNSIGNED ? KeyKind::kUnsigned
-                           : number->kind == VTX_KEY_SIGNED ? KeyKind::kSigned
-                                                            : KeyKind::kFloat;
-      key.code = {kind, (number->descending != 0) != descending};
-      key.place = {static_cast<int>(number->offset), static_cast<int>(number->length)};
-    } else {
-      key.function = this;
-      key.bits_of = [](const void* self, const void* record) noexcept {
-        return static_cast<const CarriedRecords*>(self)->bits(record);
-      };
-      key.take_bits = [](const void* self, const void* records, std::size_t count,
-                         std::uint64_t* to) noexcept {
-        const auto& sort = *static_cast<const CarriedRecords*>(self);
-        const auto* record = static_cast<const std::byte*>(records);
-        for (std::size_t i = 0; i < count; ++i, record += sort.format_.record_bytes())
-          to[i] = sort.bits(record);
-      };
-    }
-    detail::sort_records(records_, count_, format_.record_bytes(), key, threads);
-    if (places_) sort_ties();
-  }
-
- private:
-  std::uint64_t bits(const void* record) const noexcept {
-    return format_.leading_bits(static_cast<const std::byte*>(record));
-  }
-  std::byte* at(std::size_t i) const noexcept { return records_ + i * format_.record_bytes(); }
-
-  void sort_ties() noexcept {
-    for (std::size_t begin = 0, end; begin < count_; begin = end) {
-      const std::uint64_t same = bits(at(begin));
-      for (end = begin; end < count_ && bits(at(end)) == same; ++end)
-        places_[end - begin] = {same, end - begin};
-      if (end - begin == 1) continue;
-      capi::sort_ties({places_.get(), end - begin}, at(begin), format_);
-      detail::move_to_places(at(begin), format_.record_bytes(), places_.get(), end - begin,
-                             held_.get());
-    }
-  }
-
-  std::byte* const records_;
-  const std::size_t count_;
-  const RecordFormat& format_;
-  std::unique_ptr<Pair64[]> places_;
-  std::unique_ptr<std::byte[]> held_;
-};
-
 // The only key of records, where it is a number as this machine has them.
 const vtx_key* only_number(const vtx_record_format* format) noexcept {
   if (format->key_count != 1) return nullptr;
@@ -133,6 +60,25 @@ const vtx_key* only_number(const vtx_record_format* format) noexcept {
   const bool here = (key.big_endian != 0) == (std::endian::native == std::endian::big);
   const bool word = key.length == 4 || key.length == 8;
   return key.kind != VTX_KEY_BYTES && here && word ? &key : nullptr;
+}
+
+// Whether records are moved with their keys: a number of records of a size that has code of its own
+// takes a tenth of the time that one visit to each, in the order of their places, takes. Any other
+// key would be made anew at every level, which takes two to three times as long as that visit.
+bool are_carried(std::size_t record_bytes, const vtx_key* number) noexcept {
+  return number != nullptr &&
+         std::find(detail::kCompiledSizes.begin(), detail::kCompiledSizes.end(), record_bytes) !=
+             detail::kCompiledSizes.end();
+}
+
+detail::SortKey sort_key_of(const vtx_key& number, bool descending) noexcept {
+  const KeyKind kind = number.kind == VTX_KEY_UNSIGNED ? KeyKind::kUnsigned
+                       : number.kind == VTX_KEY_SIGNED ? KeyKind::kSigned
+                                                       : KeyKind::kFloat;
+  detail::SortKey key;
+  key.code = {kind, (number.descending != 0) != descending};
+  key.place = {static_cast<int>(number.offset), static_cast<int>(number.length)};
+  return key;
 }
 
 template <typename T>
@@ -273,8 +219,9 @@ int vtx_sort_records(void* records, size_t count, const vtx_record_format* forma
     const bool descending = wanted.order == vortex::Order::kDescending;
     if (descending) by = by.reversed();
     const vtx_key* const number = vortex::capi::only_number(format);
-    if (vortex::capi::CarriedRecords::suits(by, count, number != nullptr)) {
-      vortex::capi::CarriedRecords(records, count, by).sort(number, descending, wanted.threads);
+    if (vortex::capi::are_carried(by.record_bytes(), number)) {
+      vortex::detail::sort_records(records, count, by.record_bytes(),
+                                   vortex::capi::sort_key_of(*number, descending), wanted.threads);
       return;
     }
     const auto* const bytes = static_cast<const std::byte*>(records);

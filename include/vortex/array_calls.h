@@ -12,62 +12,18 @@
 #include <limits>
 #include <ranges>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "vortex/detail/array/compiled_calls.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/sort_key.h"
 #include "vortex/sort.h"
 #include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
-
-namespace detail {
-
-// Throws std::invalid_argument where places have less room than there are keys, or are of a type
-// that ends at `most`, before the last of them. Code without exceptions may include what calls it.
-VORTEX_EXPORT void expect_places(std::size_t room, std::size_t count, std::uint64_t most);
-// Throws std::invalid_argument where a length is not `count`.
-VORTEX_EXPORT void expect_lengths(std::span<const std::size_t> lengths, std::size_t count);
-
-// The places are integers of 4 and of 8 bytes.
-VORTEX_EXPORT void argsort_32(const KeySource& keys, std::size_t count, void* places,
-                              unsigned threads);
-VORTEX_EXPORT void argsort_64(const KeySource& keys, std::size_t count, void* places,
-                              unsigned threads);
-
-// An array of as many values as there are keys, of `bytes` each.
-struct Column {
-  void* values;
-  std::size_t bytes;
-};
-VORTEX_EXPORT void sort_by_key(void* keys, const NumberForm& form, std::size_t count,
-                               std::span<const Column> columns, unsigned threads);
-
-// Records of `bytes` bytes, and their keys, which stay those of the records when these move.
-struct Selection {
-  void* records;
-  std::size_t bytes;
-  std::size_t count;
-  KeySource keys;
-  const NumberForm* numbers;  // null: the records are none
-  unsigned threads;
-};
-VORTEX_EXPORT void select(const Selection& selection, std::size_t k);
-VORTEX_EXPORT void partial_sort(const Selection& selection, std::size_t k);
-
-// An array of `bytes`.
-struct WholeChunk {
-  void* begin;
-  std::size_t bytes;
-};
-// Calls sort(together) with the chunks copied to one array, which it copies back. A single one is
-// sorted where it is.
-VORTEX_EXPORT void sort_joined(std::span<const WholeChunk> chunks, unsigned threads,
-                               const std::function<void(void* together)>& sort);
-
-}  // namespace detail
 
 // A type that places are told in.
 template <typename T>
@@ -113,6 +69,28 @@ void argsort_into(std::span<const T> records, KeyFunction key, std::span<Place> 
                   SortOptions options = {}) {
   const detail::RecordKeys<T, KeyFunction> keys(records.data(), std::move(key), options.order);
   detail::argsort(keys.source(), records.size(), places, options.threads);
+}
+
+// The same for `count` strings, which string_of(place) tells, in the order of std::memcmp(), one
+// that is the beginning of another before it. `string_of` returns what std::string_view is made
+// from, whose bytes stay where they are; it must not throw, and is called by all threads at once.
+//
+// Extra memory: 16 bytes a string, and what sorting those takes. Threads work together from 2^16
+// strings on, at most one for 2^15. Errors as above.
+template <typename StringOf, PlaceType Place>
+void argsort_strings_into(std::size_t count, const StringOf& string_of, std::span<Place> places,
+                          SortOptions options = {}) {
+  detail::expect_places(places.size(), count,
+                        static_cast<std::uint64_t>(std::numeric_limits<Place>::max()));
+  const detail::StringSource source{
+      &string_of, [](const void* strings, std::size_t place) noexcept -> std::string_view {
+        return (*static_cast<const StringOf*>(strings))(place);
+      }};
+  if constexpr (sizeof(Place) == 4) {
+    detail::argsort_strings_32(source, count, places.data(), options);
+  } else {
+    detail::argsort_strings_64(source, count, places.data(), options);
+  }
 }
 
 // The same for whatever is one array in memory, with the places as a new vector:

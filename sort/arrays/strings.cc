@@ -11,6 +11,7 @@
 
 #include "sort/arrays/permutation.h"
 #include "sort/arrays/scratch.h"
+#include "vortex/array_calls.h"
 #include "vortex/sort.h"
 
 namespace vortex { inline namespace v0 {
@@ -65,11 +66,11 @@ class PlainStrings {
   const bool unique_;
 };
 
-// Strings whose entries have their places.
-template <typename String>
+// Strings whose entries have their places: strings[place] is one.
+template <typename Source>
 class PlacedStrings : public PlainStrings {
  public:
-  PlacedStrings(const String* strings, const SortOptions& options, bool unique) noexcept
+  PlacedStrings(Source strings, const SortOptions& options, bool unique) noexcept
       : PlainStrings(options, unique), strings_(strings) {}
 
   std::string_view text(const IndexEntry& entry, unsigned, Scratch&) const noexcept {
@@ -85,14 +86,14 @@ class PlacedStrings : public PlainStrings {
   }
 
  private:
-  const String* const strings_;
+  const Source strings_;
 };
 
-template <typename String>
-void index_and_sort(std::span<const String> strings, std::span<IndexEntry> index,
-                    const SortOptions& options, bool unique, ThreadTeam& team) {
-  const PlacedStrings placed(strings.data(), options, unique);
-  in_parts(strings.size(), team, [&](std::size_t begin, std::size_t end) {
+template <typename Source>
+void index_and_sort(Source strings, std::span<IndexEntry> index, const SortOptions& options,
+                    bool unique, ThreadTeam& team) {
+  const PlacedStrings placed(strings, options, unique);
+  in_parts(index.size(), team, [&](std::size_t begin, std::size_t end) {
     for (std::size_t i = begin; i < end; ++i) {
       index[i] = {chunk_at(strings[i], 0) ^ placed.flip(), i};
     }
@@ -222,7 +223,7 @@ std::size_t sort_placed(std::span<std::string_view> views, const SortOptions& op
                         ThreadTeam& team) {
   const detail::Scratch<IndexEntry> memory(views.size());
   const std::span index(memory.get(), views.size());
-  index_and_sort<std::string_view>(views, index, options, unique, team);
+  index_and_sort(views.data(), index, options, unique, team);
   return arrange_views(views, index, unique, team);
 }
 
@@ -274,7 +275,7 @@ std::size_t sort_strings(std::span<std::string> strings, const SortOptions& opti
   const Scratch<IndexEntry> memory(strings.size());
   const std::span index(memory.get(), strings.size());
   Permutation permutation(strings.data(), index, team);
-  index_and_sort<std::string>(strings, index, options, unique, team);
+  index_and_sort(strings.data(), index, options, unique, team);
   if (!unique) {
     permutation.run();
     return strings.size();
@@ -286,6 +287,39 @@ std::size_t sort_strings(std::span<std::string> strings, const SortOptions& opti
   }
   permutation.run();
   return kept;
+}
+
+namespace {
+
+struct FoundStrings {
+  const StringSource& source;
+  std::string_view operator[](std::size_t place) const noexcept {
+    return source.at(source.strings, place);
+  }
+};
+
+template <typename Place>
+void argsort_found(const StringSource& source, std::size_t count, Place* places,
+                   SortOptions options) {
+  options.stable = true;
+  ThreadTeam team(threads_for_strings(count, options.threads));
+  const Scratch<IndexEntry> memory(count);
+  const std::span index(memory.get(), count);
+  index_and_sort(FoundStrings{source}, index, options, false, team);
+  in_parts(count, team, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) places[i] = static_cast<Place>(index[i].value);
+  });
+}
+
+}  // namespace
+
+void argsort_strings_32(const StringSource& strings, std::size_t count, void* places,
+                        const SortOptions& options) {
+  argsort_found(strings, count, static_cast<std::uint32_t*>(places), options);
+}
+void argsort_strings_64(const StringSource& strings, std::size_t count, void* places,
+                        const SortOptions& options) {
+  argsort_found(strings, count, static_cast<std::uint64_t*>(places), options);
 }
 
 }  // namespace detail

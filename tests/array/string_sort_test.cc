@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <random>
+#include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -116,6 +120,27 @@ TEST_P(StringSort, EqualViewsKeepTheirOrder) {
       ASSERT_EQ(views[i].data(), expected[i].data());
       ASSERT_EQ(views[i].size(), expected[i].size());
     }
+  });
+}
+
+TEST_P(StringSort, Places) {
+  in_all_ways([](const std::vector<std::string>& strings, const SortOptions& options) {
+    std::vector<std::uint32_t> expected(strings.size());
+    std::iota(expected.begin(), expected.end(), 0u);
+    std::stable_sort(expected.begin(), expected.end(), [&](std::uint32_t a, std::uint32_t b) {
+      return before(strings[a], strings[b], options.order);
+    });
+    const auto string_of = [&](std::size_t place) { return std::string_view(strings[place]); };
+    std::vector<std::uint32_t> places(strings.size());
+    argsort_strings_into(strings.size(), string_of, std::span(places), options);
+    EXPECT_EQ(places, expected);
+    std::vector<std::int64_t> wide(strings.size());
+    argsort_strings_into(strings.size(), string_of, std::span(wide), options);
+    EXPECT_TRUE(std::equal(wide.begin(), wide.end(), expected.begin(), expected.end()));
+    if (strings.empty()) return;
+    places.pop_back();
+    EXPECT_THROW(argsort_strings_into(strings.size(), string_of, std::span(places), options),
+                 std::invalid_argument);
   });
 }
 
