@@ -41,6 +41,7 @@ NB_MODULE(_core, module) {
   bind_records(module);
   bind_sorter(module);
   bind_sorts(module);
+  bind_tables(module);
 }
 
 }  // namespace vortex_python

@@ -63,5 +63,6 @@ void bind_lines(nb::module_& module);
 void bind_records(nb::module_& module);
 void bind_sorter(nb::module_& module);
 void bind_sorts(nb::module_& module);
+void bind_tables(nb::module_& module);
 
 }  // namespace vortex_python

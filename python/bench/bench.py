@@ -36,6 +36,7 @@ def options_of(arguments):
     parser.add_argument("--table-memory-mib", type=int, default=64, help="to sort these in")
     parser.add_argument("--read-mib", type=int, default=512, help="of the file that is read")
     parser.add_argument("--read-memory-mib", type=int, default=64, help="to read it in")
+    parser.add_argument("--longest", type=int, default=900, help="seconds until a sort of files is stopped")
     parser.add_argument("--folder", default=".", help="on whose disk files are made")
     parser.add_argument("--output", help="a file for the page, too")
     parser.add_argument("--full", action="store_true",
@@ -69,7 +70,7 @@ def lines(options, folder):
         yield from arrays.tables(options.kinds.split(","), options.lg, options.threads, options.rounds, options.seconds)
     if "sorts" in parts:
         yield from files.sort_tables(folder, options.mib, options.memory_mib, options.table_mib, options.table_memory_mib,
-                                     options.rounds)
+                                     options.rounds, options.longest)
     if "reading" in parts:
         yield from files.reading_table(folder, options.read_mib, options.read_memory_mib, options.rounds)
 

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -159,10 +160,13 @@ class MemoryGroup:
             self.path.rmdir()
 
 
-def run(call, *arguments, group=None):
+def run(call, *arguments, group=None, longest=None):
     """Seconds, those of the processor, the peak in MiB, and the result; None where it was killed."""
     command = [sys.executable, __file__, json.dumps([str(group) if group else "", call, arguments])]
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=longest)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"stopped after {longest} s") from None
     if done.returncode == -9:
         return None
     if done.returncode != 0:
@@ -171,17 +175,19 @@ def run(call, *arguments, group=None):
     return json.loads(done.stdout)
 
 
-def line_of(name, rounds, path, call, *arguments, group=None, outputs=()):
+def line_of(name, rounds, path, call, *arguments, group=None, output=None, longest=None):
     best = None
     for _ in range(rounds):
         forget(path)
         try:
-            done = run(call, *arguments, group=group)
+            done = run(call, *arguments, group=group, longest=longest)
         except RuntimeError as error:
             return f"| {name} | {error} | | |", None
         finally:
-            for output in outputs:
+            if output:
                 pathlib.Path(output).unlink(missing_ok=True)
+                # What a peer that was stopped has spilled.
+                shutil.rmtree(f"{output}.spilled", ignore_errors=True)
         if done is None:
             return f"| {name} | killed for memory | | |", None
         if best is None or done[0] < best[0]:
@@ -192,7 +198,7 @@ def line_of(name, rounds, path, call, *arguments, group=None, outputs=()):
 HEAD = ["", "| | s | processor s | peak MiB |", "|---|--:|--:|--:|"]
 
 
-def sort_tables(folder, raw_mib, memory_mib, table_mib, table_memory_mib, rounds):
+def sort_tables(folder, raw_mib, memory_mib, table_mib, table_memory_mib, rounds, longest):
     record = [["key", "S10"], ["rest", "S90"]]
     jobs = [(f"u64, {raw_mib} MiB", "u8", None, {"key": "u8"}, raw_mib, memory_mib),
             (f"records of 100 bytes, {raw_mib} MiB", record, "key", {"key": "S10", "rest": "S90"}, raw_mib, memory_mib),
@@ -205,16 +211,16 @@ def sort_tables(folder, raw_mib, memory_mib, table_mib, table_memory_mib, rounds
         if dtype:
             make_raw(raw, [tuple(one) for one in dtype] if isinstance(dtype, list) else dtype, mib)
             yield line_of("vortex.sort_file, raw", rounds, raw, "sort_raw", str(raw), output, memory * MIB, dtype, key,
-                          outputs=[output])[0]
+                          output=output, longest=longest)[0]
             raw.unlink()
         make_parquet(parquet, columns, mib)
         for peer in ("vortex", "duckdb", "polars"):
             yield line_of(f"{peer}, Parquet", rounds, parquet, peer, str(parquet), output, memory * MIB, "key",
-                          outputs=[output])[0]
+                          output=output, longest=longest)[0]
         with MemoryGroup(memory + INTERPRETER_MIB) as group:
             if group.path:
                 yield line_of(f"polars in a group of {memory + INTERPRETER_MIB} MiB", 1, parquet, "polars", str(parquet),
-                              output, 0, "key", group=group.path, outputs=[output])[0]
+                              output, 0, "key", group=group.path, output=output, longest=longest)[0]
         parquet.unlink()
         yield ""
 

@@ -2,27 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import ray
 
-from ._table_keys import _KEY, By, _arrow, _count_up_to, _Order, _order, _orders, _stored_keys, _with_keys
-from ._table_keys import _keys as _keys_of
+from ._table_files import arrow
+from ._table_rows import By, Keys, Order, keys_of, orders_of
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KEY = "__vortex_key__"
 _SAMPLES_OF_PARTITION = 100
+
+
+def _stored_keys(data: Any) -> Keys:
+    """The keys in the last column of a batch or a table."""
+    pa = arrow()
+    column = data.column(data.num_columns - 1)
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks)
+    begin = np.frombuffer(column.buffers()[1], np.int64, len(column) + 1, column.offset * 8)
+    return Keys(begin, np.frombuffer(column.buffers()[2] or b"", np.uint8))
+
+
+def _with_keys(table: pa.Table, keys: Keys) -> pa.Table:
+    pa = arrow()
+    column = pa.Array.from_buffers(pa.large_binary(), len(table),
+                                   [None, pa.py_buffer(np.ascontiguousarray(keys.begin)), pa.py_buffer(keys.data)])  # fmt: skip
+    return table.append_column(pa.field(_KEY, pa.large_binary(), nullable=False), column)
+
+
+def _count_up_to(keys: Keys, bound: bytes, with_bound: bool) -> int:
+    """How many of some sorted keys come before `bound`, or are equal to it where those count, too."""
+    low, high = 0, len(keys.begin) - 1
+    while low < high:
+        middle = (low + high) // 2
+        key = keys.data[keys.begin[middle] : keys.begin[middle + 1]].tobytes()
+        if key < bound or with_bound and key == bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 class _Form(NamedTuple):
     """What all tasks of a sort know of the rows."""
 
     schema: Any
-    orders: list[_Order]
+    orders: list[Order]
     nulls_last: bool
 
     def with_keys(self, table: Any) -> Any:
         table = table if table.schema.equals(self.schema) else table.cast(self.schema)
-        return _with_keys(table, _keys_of(table, self.orders, self.nulls_last))
+        return _with_keys(table, keys_of(table, self.orders, self.nulls_last))
 
 
 class _Border(NamedTuple):
@@ -43,15 +77,15 @@ def _schema_of(table: Any) -> Any:
 
 def _sample(form: _Form, block: int, wanted: int, table: Any) -> list[_Border]:
     places = np.unique(np.linspace(0, max(0, len(table) - 1), min(wanted, len(table))).astype(np.intp))
-    keys = _stored_keys(form.with_keys(table.take(_arrow().array(places))))
+    keys = _stored_keys(form.with_keys(table.take(arrow().array(places))))
     return [_Border(_key(keys, at), block, int(place)) for at, place in enumerate(places)]
 
 
 def _divide(form: _Form, block: int, borders: list[_Border], table: Any) -> Any:
     """The rows of a block for each partition, sorted."""
-    pa = _arrow()
+    pa = arrow()
     table = form.with_keys(table)
-    order = _order(_stored_keys(table), 1)
+    order = _stored_keys(table).order(1)
     keys = _stored_keys(table.take(pa.array(order)))
     cuts = [0]
     for border in borders:
@@ -65,9 +99,9 @@ def _divide(form: _Form, block: int, borders: list[_Border], table: Any) -> Any:
 
 
 def _merge(*parts: Any) -> Any:
-    pa = _arrow()
+    pa = arrow()
     table = pa.concat_tables(parts)
-    return table.take(pa.array(_order(_stored_keys(table), 1))).drop_columns([_KEY])
+    return table.take(pa.array(_stored_keys(table).order(1))).drop_columns([_KEY])
 
 
 def sort_dataset(ds: Any, by: By, *, descending: bool = False, nulls: str = "last", partitions: int = 0) -> Any:
@@ -99,7 +133,7 @@ def sort_dataset(ds: Any, by: By, *, descending: bool = False, nulls: str = "las
     schema = ray.get(task(_schema_of, "schema")(blocks[0]))
     if _KEY in schema.names:
         raise ValueError(f"a column is named {_KEY!r}, which the sort needs for itself")
-    form = _Form(schema, _orders(by, descending, schema), nulls == "last")
+    form = _Form(schema, orders_of(by, descending, schema), nulls == "last")
     wanted = partitions or max(len(blocks), int(ray.cluster_resources().get("CPU", 1)))
     of_block = -(-_SAMPLES_OF_PARTITION * wanted // len(blocks))
     sampled = ray.get([task(_sample, "sample")(form, at, of_block, block) for at, block in enumerate(blocks)])

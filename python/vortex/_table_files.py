@@ -1,20 +1,36 @@
-"""Files of Parquet and Arrow, which PyArrow reads and writes."""
+"""Files of tables: Parquet's and Arrow's, read by batches and written row group by row group."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
-from typing import TYPE_CHECKING, Any, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence
 
 from ._files import Path
 from ._sort_forms import _names_of
-from ._table_keys import _arrow, _Order
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
+
+
+def arrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.compute
+        import pyarrow.ipc
+        import pyarrow.parquet
+    except ImportError as missing:
+        raise ImportError("sort_table() needs pyarrow, which reads and writes the formats: pip install pyarrow") \
+            from missing  # fmt: skip
+    return pyarrow
+
+
+def give_back() -> None:
+    """Gives back what PyArrow has freed, which it keeps for a while; on a busy machine that is much."""
+    arrow().default_memory_pool().release_unused()
 
 
 def _magic(path: str) -> bytes:
@@ -27,7 +43,7 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def _files(src: Path | Sequence[Path]) -> list[str]:
+def files_of(src: Path | Sequence[Path]) -> list[str]:
     sources = _names_of(src)
     files: list[str] = []
     for source in sources:
@@ -44,9 +60,9 @@ def _files(src: Path | Sequence[Path]) -> list[str]:
     return files
 
 
-def _batches(path: str, rows: int) -> Iterator[pa.RecordBatch]:
+def batches_of(path: str, rows: int) -> Iterator[pa.RecordBatch]:
     """The batches of a file, of at most `rows` rows each where the format allows that."""
-    pa = _arrow()
+    pa = arrow()
     if _magic(path) == _PARQUET:
         # A buffer for each column instead of whole row groups.
         with _naming(path):
@@ -69,8 +85,8 @@ def _batches(path: str, rows: int) -> Iterator[pa.RecordBatch]:
                 yield batch
 
 
-def _schema(path: str) -> pa.Schema:
-    pa = _arrow()
+def schema_of(path: str) -> pa.Schema:
+    pa = arrow()
     magic = _magic(path)
     with _naming(path):
         if magic == _PARQUET:
@@ -81,12 +97,12 @@ def _schema(path: str) -> pa.Schema:
     raise ValueError(f"{path}: neither a Parquet file nor an Arrow file")
 
 
-def _row_bytes(path: str) -> int:
+def row_bytes(path: str) -> int:
     """About how many bytes a row takes when it is read: what the first ones do, or what Parquet says."""
-    pa = _arrow()
+    pa = arrow()
     if _magic(path) != _PARQUET:
         return 64
-    first = next(_batches(path, 256), None)
+    first = next(batches_of(path, 256), None)
     decoded = first.nbytes // first.num_rows if first is not None and first.num_rows else 0
     metadata = pa.parquet.read_metadata(path)
     groups = (metadata.row_group(at).total_byte_size for at in range(min(metadata.num_row_groups, 8)))
@@ -94,39 +110,12 @@ def _row_bytes(path: str) -> int:
     return max(1, decoded, sum(groups) // max(1, rows))
 
 
-class _Dictionaries:
-    """One dictionary for each column that has some, which only grows: an Arrow file takes no other."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, pa.Array] = {}
-
-    def unified(self, table: pa.Table) -> pa.Table:
-        pa = _arrow()
-        for at, field in enumerate(table.schema):
-            if not pa.types.is_dictionary(field.type) or not len(table):
-                continue
-            column = pa.concat_arrays(table.column(at).chunks)
-            old = self._known.get(at, column.dictionary.slice(0, 0))
-            new = column.dictionary.filter(pa.compute.invert(pa.compute.is_in(column.dictionary, value_set=old)))
-            self._known[at] = pa.concat_arrays([old, new])
-            places = pa.compute.index_in(column.dictionary, value_set=self._known[at]).take(column.indices)
-            column = pa.DictionaryArray.from_arrays(places.cast(field.type.index_type), self._known[at],
-                                                    ordered=field.type.ordered)  # fmt: skip
-            table = table.set_column(at, field, column)
-        return table
-
-
-def _new_arrow_file(name: str, schema: pa.Schema) -> Any:
-    pa = _arrow()
-    return pa.ipc.new_file(name, schema, options=pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True))
-
-
 @contextlib.contextmanager
 def _naming(path: str) -> Iterator[None]:
     """What PyArrow says of a file gets its name."""
     try:
         yield
-    except _arrow().ArrowInvalid as error:
+    except arrow().ArrowInvalid as error:
         raise ValueError(f"{path}: {error}") from error
     except OSError as error:
         if error.filename is not None or error.errno is None:
@@ -134,12 +123,12 @@ def _naming(path: str) -> Iterator[None]:
         raise OSError(error.errno, str(error), path) from error
 
 
-class _Output:
-    """The file `path`, which appears when it is complete and on the disk."""
+class Output:
+    """The file `path`, which appears when it is complete and on the disk. `by`: columns, and whether they descend."""
 
-    def __init__(self, path: str, schema: pa.Schema, by: list[_Order], nulls_last: bool, compression: str,
+    def __init__(self, path: str, schema: pa.Schema, by: Sequence[tuple[str, bool]], nulls_last: bool, compression: str,
                  group_bytes: int) -> None:  # fmt: skip
-        pa = _arrow()
+        pa = arrow()
         self._path = path
         self._group_bytes = group_bytes
         self._waiting: list[pa.Table] = []
@@ -148,7 +137,6 @@ class _Output:
         self._file = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
         self._writer: Any = None
         self._parquet = path.endswith(".parquet")
-        self._dictionaries = _Dictionaries()
         name = f"/proc/self/fd/{self._file}"
         try:
             self._open(name, schema, by, nulls_last, compression)
@@ -156,15 +144,16 @@ class _Output:
             os.close(self._file)
             raise
 
-    def _open(self, name: str, schema: pa.Schema, by: list[_Order], nulls_last: bool, compression: str) -> None:
-        pa = _arrow()
+    def _open(self, name: str, schema: pa.Schema, by: Sequence[tuple[str, bool]], nulls_last: bool,
+              compression: str) -> None:  # fmt: skip
+        pa = arrow()
         if self._parquet:
             columns = pa.parquet.SortingColumn.from_ordering(
-                schema, [(one.name, "descending" if one.descending else "ascending") for one in by],
+                schema, [(name, "descending" if descending else "ascending") for name, descending in by],
                 null_placement="at_end" if nulls_last else "at_start")  # fmt: skip
             self._writer = pa.parquet.ParquetWriter(name, schema, compression=compression, sorting_columns=columns)
         else:
-            self._writer = _new_arrow_file(name, schema)
+            self._writer = pa.ipc.new_file(name, schema)
 
     def write(self, table: pa.Table) -> None:
         self._waiting.append(table)
@@ -173,13 +162,15 @@ class _Output:
             self._flush()
 
     def _flush(self) -> None:
-        table = _arrow().concat_tables(self._waiting)
+        table = arrow().concat_tables(self._waiting)
         self._waiting, self._bytes = [], 0
         with _naming(self._path):
             if self._parquet:
                 self._writer.write_table(table, row_group_size=max(1, len(table)))
             else:
-                self._writer.write_table(self._dictionaries.unified(table))
+                self._writer.write_table(table)
+        del table
+        give_back()
 
     def finish(self) -> None:
         if self._waiting:
@@ -205,3 +196,19 @@ class _Output:
             with contextlib.suppress(Exception):  # the file is given up
                 self._writer.close()
         os.close(self._file)
+
+
+def without_nulls(files: Sequence[str], names: Iterable[str]) -> set[str]:
+    """Those of the columns of which all files say that they have no nulls."""
+    pa = arrow()
+    left = set(names)
+    for path in files:
+        if not left or _magic(path) != _PARQUET:
+            return set()
+        metadata = pa.parquet.read_metadata(path)
+        for group in range(metadata.num_row_groups):
+            columns = (metadata.row_group(group).column(at) for at in range(metadata.num_columns))
+            told = {one.path_in_schema for one in columns
+                    if one.statistics is not None and one.statistics.has_null_count and one.statistics.null_count == 0}  # fmt: skip
+            left &= told
+    return left

@@ -1,0 +1,245 @@
+"""What rows of a table are made of: keys whose order as bytes is that of the columns, and other columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Container, Iterable, NamedTuple, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _core
+from ._table_files import arrow
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+By = Union[str, Sequence[Union[str, "tuple[str, str]"]]]
+# As the module takes them: form, width, whether values may be missing, descending, whether missing ones come last.
+_KeyForm = "tuple[int, int, bool, bool, bool]"
+# Layout, width, whether values may be missing, and the columns inside.
+_Layout = "tuple[int, int, bool, list[Any]]"
+
+_UNSIGNED, _SIGNED, _FLOAT, _KEY_BITS, _KEY_BYTES, _DECIMAL, _STRING32, _STRING64 = range(8)
+_FIXED, _BITS, _BYTES32, _BYTES64, _LIST32, _LIST64, _TUPLE, _STRUCT = range(8)
+
+
+class Order(NamedTuple):
+    """A column of the order."""
+
+    name: str
+    descending: bool
+
+
+def orders_of(by: By, descending: bool, schema: pa.Schema) -> list[Order]:
+    pa = arrow()
+    orders: list[Order] = []
+    for one in [by] if isinstance(by, str) else by:
+        name, direction = (one, "") if isinstance(one, str) else one
+        if direction not in ("", "ascending", "descending"):
+            raise ValueError(f"by: {direction!r} is neither 'ascending' nor 'descending'")
+        if schema.get_field_index(name) < 0:
+            raise ValueError(f"by: there is no column {name!r}, or there are several; "
+                             f"there are {', '.join(map(repr, schema.names))}")  # fmt: skip
+        kind = schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if _key_of(kind) is None:
+            raise TypeError(f"by: column {name!r} of {kind} has no order")
+        orders.append(Order(name, descending != (direction == "descending")))
+    if not orders:
+        raise ValueError("by: it names no column to sort by")
+    return orders
+
+
+def _key_of(kind: pa.DataType) -> tuple[int, int] | None:
+    """Form and width of the keys of a type; None: it has no order."""
+    types = arrow().types
+    if types.is_null(kind):
+        return _KEY_BYTES, 0
+    if types.is_boolean(kind):
+        return _KEY_BITS, 1
+    if types.is_fixed_size_binary(kind):
+        return _KEY_BYTES, kind.byte_width
+    if types.is_string(kind) or types.is_binary(kind):
+        return _STRING32, 0
+    if types.is_large_string(kind) or types.is_large_binary(kind):
+        return _STRING64, 0
+    if types.is_decimal(kind):
+        return _DECIMAL, kind.bit_width // 8
+    if types.is_floating(kind):
+        return _FLOAT, kind.bit_width // 8
+    if types.is_unsigned_integer(kind):
+        return _UNSIGNED, kind.bit_width // 8
+    if types.is_integer(kind) or types.is_temporal(kind) and not types.is_interval(kind):
+        return _SIGNED, kind.bit_width // 8
+    return None
+
+
+def key_forms(schema: pa.Schema, orders: Sequence[Order], nulls_last: bool, whole: Container[str]) -> list[_KeyForm]:
+    """The keys of the columns of an order; those of `whole` have no nulls."""
+    forms = []
+    for order in orders:
+        kind = schema.field(order.name).type
+        form, width = _key_of(kind.value_type if arrow().types.is_dictionary(kind) else kind)
+        forms.append((form, width, order.name not in whole, order.descending, nulls_last))
+    return forms
+
+
+def _inside(kind: pa.DataType) -> list[pa.DataType]:
+    """The types of the columns inside of one."""
+    pa = arrow()
+    if pa.types.is_map(kind):
+        return [pa.struct([kind.key_field, kind.item_field])]
+    if pa.types.is_struct(kind):
+        return [kind.field(at).type for at in range(kind.num_fields)]
+    lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return [kind.value_type] if lists else []
+
+
+def _layout(name: str, kind: pa.DataType, nullable: bool) -> _Layout:
+    pa = arrow()
+    types = pa.types
+    if isinstance(kind, pa.BaseExtensionType):
+        return _layout(name, kind.storage_type, nullable)
+    width = 0
+    if types.is_boolean(kind):
+        code = _BITS
+    elif types.is_string(kind) or types.is_binary(kind):
+        code = _BYTES32
+    elif types.is_large_string(kind) or types.is_large_binary(kind):
+        code = _BYTES64
+    elif types.is_list(kind) or types.is_map(kind):
+        code = _LIST32
+    elif types.is_large_list(kind):
+        code = _LIST64
+    elif types.is_fixed_size_list(kind):
+        code, width = _TUPLE, kind.list_size
+    elif types.is_struct(kind):
+        code = _STRUCT
+    elif types.is_null(kind):
+        code = _FIXED
+    elif types.is_primitive(kind) or types.is_decimal(kind) or types.is_fixed_size_binary(kind):
+        code, width = _FIXED, kind.bit_width // 8
+    else:
+        raise TypeError(f"column {name!r} of {kind} cannot be sorted along: cast it, or leave it out")
+    return code, width, nullable, [_layout(name, one, True) for one in _inside(kind)]
+
+
+def _made(kind: pa.DataType, parts: Any) -> pa.Array:
+    """The array that the module tells of."""
+    pa = arrow()
+    count, there, buffers, inside = parts
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, _made(kind.storage_type, parts))
+    if pa.types.is_null(kind):
+        return pa.nulls(count)
+    children = [_made(one, part) for one, part in zip(_inside(kind), inside)]
+    return pa.Array.from_buffers(kind, count, [there and pa.py_buffer(there), *map(pa.py_buffer, buffers)],
+                                 children=children or None)  # fmt: skip
+
+
+class _Dictionary:
+    """The values of a column of a dictionary type, to which each batch may add some."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._known = arrow().array([], kind.value_type)
+
+    def places(self, column: pa.Array) -> pa.Array:
+        pa = arrow()
+        if not column.dictionary.equals(self._known):
+            new = column.dictionary.filter(pa.compute.invert(pa.compute.is_in(column.dictionary, value_set=self._known)))
+            self._known = pa.concat_arrays([self._known, new])
+        places = pa.compute.index_in(column.dictionary, value_set=self._known).take(column.indices)
+        return places.cast(self._kind.index_type)
+
+    def column(self, places: pa.Array) -> pa.Array:
+        return arrow().DictionaryArray.from_arrays(places, self._known, ordered=self._kind.ordered)
+
+
+class RowForm:
+    """How batches of a table become rows, and rows batches. Keys give most of their columns back."""
+
+    def __init__(self, schema: pa.Schema, orders: Sequence[Order], nulls_last: bool, without_nulls: Iterable[str]) -> None:
+        pa = arrow()
+        self._schema = schema
+        self._whole = set(without_nulls) | {field.name for field in schema if not field.nullable}
+        self._orders = orders
+        self._dictionaries = {field.name: _Dictionary(field.type) for field in schema if pa.types.is_dictionary(field.type)}
+        self.keys = key_forms(schema, orders, nulls_last, self._whole)
+        self.restored: list[_Layout | None] = []
+        self._given: list[str] = []  # by keys
+        for order, key in zip(orders, self.keys):
+            gives = key[0] != _FLOAT and order.name not in self._dictionaries and order.name not in self._given
+            self.restored.append(self._layout_of(order.name) if gives else None)
+            if gives:
+                self._given.append(order.name)
+        self._beside = [at for at, field in enumerate(schema) if field.name not in self._given]
+        self.columns = [self._layout_of(at) for at in self._beside]
+
+    def _layout_of(self, column: str | int) -> _Layout:
+        field = self._schema.field(column)
+        kind = field.type.index_type if field.name in self._dictionaries else field.type
+        return _layout(field.name, kind, field.name not in self._whole)
+
+    def parts(self, batch: pa.RecordBatch, source: str) -> tuple[Any, Any]:
+        """The columns of keys, and the others, as the module takes them."""
+        pa = arrow()
+        for field, column in zip(self._schema, batch.columns):
+            if field.name in self._whole and column.null_count:
+                raise ValueError(f"{source}: column {field.name!r} has nulls, and the file says that it has none")
+        columns = [batch.column(at) for at in self._beside]
+        columns = [self._dictionaries[name].places(column) if name in self._dictionaries else column
+                   for name, column in zip((self._schema.field(at).name for at in self._beside), columns)]  # fmt: skip
+        return _handed(key_columns(batch, self._orders)), _handed(columns)
+
+    def batch(self, keys: Sequence[Any], columns: Sequence[Any]) -> pa.RecordBatch:
+        """What the module has read."""
+        given = dict(zip(self._given, keys))
+        beside = dict(zip(self._beside, columns))
+        arrays = []
+        for at, field in enumerate(self._schema):
+            if field.name in given:
+                arrays.append(_made(field.type, given[field.name]))
+            elif field.name in self._dictionaries:
+                places = _made(field.type.index_type, beside[at])
+                arrays.append(self._dictionaries[field.name].column(places))
+            else:
+                arrays.append(_made(field.type, beside[at]))
+        return arrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _handed(columns: Sequence[pa.Array]) -> Any:
+    """Arrays as the capsule of Arrow's C data interface, which keeps them."""
+    batch = arrow().RecordBatch.from_arrays(columns, names=[str(at) for at in range(len(columns))])
+    return batch.__arrow_c_array__()[1]
+
+
+def key_columns(rows: pa.RecordBatch | pa.Table, orders: Sequence[Order]) -> list[pa.Array]:
+    """The columns of the order, each in one piece, values of dictionaries in their place."""
+    pa = arrow()
+    columns = []
+    for order in orders:
+        column = rows.column(order.name)
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks or [pa.array([], column.type)])
+        columns.append(column.dictionary_decode() if pa.types.is_dictionary(column.type) else column)
+    return columns
+
+
+class Keys(NamedTuple):
+    """Keys of rows, one behind the other: row i has the bytes from begin[i] to begin[i + 1]."""
+
+    begin: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+
+    def order(self, threads: int) -> npt.NDArray[np.intp]:
+        """The places of the rows in their order; equal ones keep theirs."""
+        places = np.empty(len(self.begin) - 1, np.intp)
+        _core.argsort_strings(self.begin, self.data, places, False, threads)
+        return places
+
+
+def keys_of(table: pa.Table, orders: Sequence[Order], nulls_last: bool) -> Keys:
+    """The keys of the rows of a table."""
+    begin, data = _core.table_keys(key_forms(table.schema, orders, nulls_last, ()), _handed(key_columns(table, orders)))
+    return Keys(np.frombuffer(begin, np.int64), np.frombuffer(data, np.uint8))
