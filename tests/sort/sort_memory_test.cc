@@ -31,7 +31,8 @@ struct Setting {
   const char* key = "0:8";
   std::size_t block_bytes = 0;
   unsigned threads = 0;
-  bool drifting = false;  // each word is likely to be greater than those far in front of it
+  // Each word is likely to be greater, or less, than those far in front of it.
+  enum class Order { kNone, kDrifting, kDescending } order = Order::kNone;
   RunCompression compression = RunCompression::kAuto;
 };
 constexpr Setting kSettings[] = {
@@ -45,11 +46,16 @@ constexpr Setting kSettings[] = {
     {"ThreadsRecords100In16", 16 * kMiB, 40 * kMiB, 100, DiskBackend::kThreads},
     {"AllInMemory", 128 * kMiB, 64 * kMiB, 100, DiskBackend::kBest},
     {"LittleInMuch", 512 * kMiB, 8 * kMiB, 100, DiskBackend::kBest},
-    {"SmallBlocksIn512", 512 * kMiB, 768 * kMiB, 100, DiskBackend::kBest, "0:8", 32 << 10, 0, false,
-     RunCompression::kNever},
+    {"SmallBlocksIn512", 512 * kMiB, 768 * kMiB, 100, DiskBackend::kBest, "0:8", 32 << 10, 0,
+     Setting::Order::kNone, RunCompression::kNever},
     {"SmallPackedBlocksIn512", 512 * kMiB, 768 * kMiB, 100, DiskBackend::kBest, "0:8", 32 << 10, 0,
-     false, RunCompression::kAlways},
-    {"DriftingIn512", 512 * kMiB, 768 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 2, true},
+     Setting::Order::kNone, RunCompression::kAlways},
+    {"DriftingIn512", 512 * kMiB, 768 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 2,
+     Setting::Order::kDrifting},
+    {"DescendingIn512", 512 * kMiB, 768 * kMiB, 8, DiskBackend::kBest, "0:8", 0, 2,
+     Setting::Order::kDescending},
+    {"DescendingRecords100In16", 16 * kMiB, 40 * kMiB, 100, DiskBackend::kBest, "0:8", 0, 2,
+     Setting::Order::kDescending},
     {"LongKeysIn16", 16 * kMiB, 64 * kMiB, 64 << 10, DiskBackend::kBest, "0:65536"},
     {"LongestKeysIn32", 32 * kMiB, 80 * kMiB, 1 << 20, DiskBackend::kBest, "0:1048576"},
 };
@@ -68,9 +74,10 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
   }
   static std::uint64_t word(std::uint64_t index) {
     const std::uint64_t random = mix_bits(index + 1);
-    if (!GetParam().drifting) return random;
+    if (GetParam().order == Setting::Order::kNone) return random;
     const std::uint64_t words = GetParam().data_bytes / sizeof(std::uint64_t);
-    return __builtin_bswap64((~std::uint64_t{0} / words / 64 * 63) * index + random / 64);
+    const std::uint64_t rising = (~std::uint64_t{0} / words / 64 * 63) * index + random / 64;
+    return __builtin_bswap64(GetParam().order == Setting::Order::kDrifting ? rising : ~rising);
   }
 
   // By a child, whose memory is not that of the sort.
