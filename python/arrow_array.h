@@ -75,7 +75,7 @@ class Each {
  public:
   Each(T* first, std::size_t step) noexcept : first_(first), step_(step) {}
   T& operator[](std::size_t i) const noexcept { return first_[i * step_]; }
-  Each from(std::size_t i) const noexcept { return {first_ + i * step_, step_}; }
+  bool is_one_thing() const noexcept { return step_ == 0; }
   Each one(std::size_t i) const noexcept { return {first_ + i * step_, 0}; }
 
  private:

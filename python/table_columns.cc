@@ -68,6 +68,7 @@ class FixedColumn final : public Column {
     });
   }
   void read_values(std::size_t count, ReadAt at) override {
+    if (width_ == 0) return;
     const std::size_t begin = data_.size();
     data_.resize(begin + count * width_);
     with_width(width_, [&](auto width) {
@@ -325,8 +326,7 @@ void Column::write(const ArrowValues& values, WriteAt at) const {
     }
     return write_values(values, at);
   }
-  if (values.count == 0) return;
-  if (&at[0] != &at[values.count - 1] || values.count == 1) {
+  if (!at.is_one_thing()) {
     for (std::size_t i = 0; i < values.count; ++i) *at[i]++ = std::byte{there[i]};
     return write_values(values, at);
   }
@@ -346,8 +346,7 @@ void Column::read(std::size_t count, ReadAt at) {
     count_ += count;
     return read_values(count, at);
   }
-  if (count == 0) return;
-  if (&at[0] != &at[count - 1] || count == 1) {
+  if (!at.is_one_thing()) {
     for (std::size_t i = 0; i < count; ++i) read_flag(i);
     return read_values(count, at);
   }

@@ -53,20 +53,21 @@ def sort_table(
     by: a column, or several, the first counting most; (name, "descending") turns one round. Numbers,
         bool, times, decimals, strings, bytes and dictionaries of them have an order, as Polars and
         DuckDB sort them: strings by their bytes in UTF-8, NaN behind all numbers. Rows with equal
-        keys keep their order.
+        keys keep their order. Columns of any other type go along, but unions, views, and dictionaries
+        inside of others.
     descending: turns all columns round. nulls: "last" or "first", whichever way round.
     first: so many rows of the order are written, and the others are left out; few are found in one
         pass, without files in `folders`. None: all.
     memory: bytes, for rows, keys and copies of both, beside the interpreter and PyArrow; 0: half of
-        what is free, at most 1 GiB. A row group of an Arrow file must fit into a tenth of it.
+        what is free, at most 1 GiB. A batch of an Arrow file must fit into a tenth of it.
     folders: for what memory does not hold; that of `dst` by default.
     threads: for sorting; 0: one for each usable core.
     compression: of the Parquet file, as pyarrow names it.
     progress: called with the phase ("reading", "writing"), the rows that it has dealt with and those
         that there are, or None. What it raises ends the sort. True: a bar by tqdm.
 
-    Raises OSError with errno, ValueError and TypeError for columns that are not there or have no
-    order, and what pyarrow says of a file.
+    Raises OSError with errno, ValueError and TypeError for columns that are not there, have no order
+    or cannot go along, and what pyarrow says of a file.
     """
     if nulls not in ("first", "last"):
         raise ValueError(f"nulls: {nulls!r} is neither 'first' nor 'last'")
