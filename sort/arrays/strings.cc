@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sort/arrays/permutation.h"
 #include "sort/arrays/scratch.h"
+#include "sort/memory/record_paths.h"
 #include "vortex/array_calls.h"
 #include "vortex/sort.h"
 
@@ -100,6 +101,34 @@ void index_and_sort(Source strings, std::span<IndexEntry> index, const SortOptio
   });
   StringSort(placed, team).sort(index);
 }
+
+// Objects of std::string have pointers into themselves, so they are not moved as bytes.
+struct MovesOfStrings {
+  // 4 million strings by one thread: 8 paths 0.27 s, 16 0.21 s, 32 0.18 s.
+  static constexpr std::size_t kMost = 32;
+  struct Slot {
+    alignas(std::string) std::byte bytes[sizeof(std::string)];
+  };
+
+  static void move(std::string* from, std::string* to) noexcept {
+    std::construct_at(to, std::move(*from));
+    std::destroy_at(from);
+  }
+  std::string* held(std::size_t slot) const noexcept {
+    return reinterpret_cast<std::string*>(slots[slot].bytes);
+  }
+  void lift(std::size_t place, std::size_t slot) const noexcept {
+    move(strings + place, held(slot));
+  }
+  void move(std::size_t from, std::size_t to) const noexcept { move(strings + from, strings + to); }
+  void lay(std::size_t slot, std::size_t to) const noexcept {
+    move(std::launder(held(slot)), strings + to);
+  }
+  void prefetch(std::size_t place) const noexcept { __builtin_prefetch(strings + place, 1); }
+
+  std::string* strings;
+  Slot* slots;
+};
 
 // Views whose entries have address and length: they take each other's place, and no memory. The
 // few that do not fit are kept apart.
@@ -274,18 +303,15 @@ std::size_t sort_strings(std::span<std::string> strings, const SortOptions& opti
   ThreadTeam team(threads_for_strings(strings.size(), options.threads));
   const Scratch<IndexEntry> memory(strings.size());
   const std::span index(memory.get(), strings.size());
-  Permutation permutation(strings.data(), index, team);
+  PathMover<MovesOfStrings> mover(MovesOfStrings::kMost, 4, team);
+  const std::unique_ptr<MovesOfStrings::Slot[]> slots(new MovesOfStrings::Slot[mover.slots()]);
   index_and_sort(strings.data(), index, options, unique, team);
-  if (!unique) {
-    permutation.run();
-    return strings.size();
-  }
   // Those that are not the first of their kind come behind all others, in any order.
-  std::size_t kept = 0;
-  for (IndexEntry& entry : index) {
+  std::size_t kept = unique ? 0 : strings.size();
+  for (IndexEntry& entry : index.subspan(kept)) {
     if (entry.key != kSameKey) std::swap(index[kept++], entry);
   }
-  permutation.run();
+  mover.move({strings.data(), slots.get()}, index.data(), index.size());
   return kept;
 }
 
