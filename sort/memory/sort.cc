@@ -10,6 +10,7 @@
 
 #include "sort/memory/compiled_sorts.h"
 #include "sort/memory/few_values.h"
+#include "sort/memory/natural_runs.h"
 #include "sort/memory/quick_sort.h"
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/radix/kept_memory.h"
@@ -30,12 +31,29 @@ namespace {
 
 template <typename Record, typename KeyOf, typename Codec>
 void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& rules,
+                const Codec& codec, unsigned threads);
+
+// Sorts records that lie in order, or are few pieces in order.
+template <typename Record, typename KeyOf, typename Codec>
+bool sort_by_runs(Record* records, std::size_t count, const SortRules<Record, KeyOf>& rules,
+                  const Codec& codec, unsigned threads) {
+  using Runs = NaturalRuns<Record, KeyOf, Codec>;
+  if (count < Runs::kMinRecords) {
+    return sorted_or_reversed(records, count, EncodedKey(rules.key_of, codec));
+  }
+  return Runs::sort(
+      records, count, rules.key_of, codec, threads,
+      [&](Record* rest, std::size_t size) { sort_words(rest, size, rules, codec, threads); });
+}
+
+template <typename Record, typename KeyOf, typename Codec>
+void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& rules,
                 const Codec& codec, unsigned threads) {
   auto* const records = static_cast<Record*>(array);
   if constexpr (kBareKeys<KeyOf>) {
     if (FewValues<Record, Codec>::sort({records, count}, codec, threads) != 0) return;
   }
-  if (sorted_or_reversed(records, count, EncodedKey(rules.key_of, codec), threads)) return;
+  if (sort_by_runs(records, count, rules, codec, threads)) return;
   if constexpr (kBareKeys<KeyOf>) {
     if (isa_in_use() == Isa::kAvx512 &&
         (count <= max_quick_words<Record>(rules.floats) ||

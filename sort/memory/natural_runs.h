@@ -1,0 +1,190 @@
+// Arrays that are few runs one behind the other, ascending or descending: pieces that were sorted
+// and put together, or a sorted array with some records behind it. Found in one look and merged.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "sort/memory/run_merge.h"
+#include "vortex/detail/array/in_place_sort.h"
+#include "vortex/detail/array/thread_team.h"
+#include "vortex/detail/record/record_codec.h"
+
+namespace vortex { inline namespace v0 { namespace detail {
+
+template <typename Record, typename KeyOf, typename Codec>
+class NaturalRuns {
+ public:
+  // Of fewer records sorting is as fast as merging.
+  static constexpr std::size_t kMinRecords = 512;
+
+  // Sorts the array if it is few runs; sort_rest(records, count) sorts what is behind them, a
+  // quarter at most. False, and nothing has changed: it needs sorting. Throws std::bad_alloc and
+  // what sort_rest does, with the records all there.
+  template <typename SortRest>
+  static bool sort(Record* records, std::size_t count, const KeyOf& key_of, const Codec& codec,
+                   unsigned threads, const SortRest& sort_rest) {
+    // Nearly all arrays that are in no order end here.
+    constexpr std::size_t kFirst = std::size_t{1} << 12;
+    const std::size_t first = std::min(kFirst, least_run(count));
+    if (presorted(records, first, EncodedKey(key_of, codec)) == Presorted::kNo) return false;
+    const auto team_of = static_cast<unsigned>(
+        count < 2 * kShare ? 1
+                           : std::min<std::size_t>(ThreadTeam::resolve(threads), count / kShare));
+    ThreadTeam team(team_of);
+    NaturalRuns found(records, count, key_of, codec, team);
+    if (!found.find()) return false;
+    found.finish(sort_rest);
+    return true;
+  }
+
+ private:
+  using Merge = RunMerge<Record, KeyOf>;
+  using Runs = std::vector<Run<Record>>;
+  static constexpr std::size_t kShare = std::size_t{1} << 20;
+  static constexpr std::size_t kFew = std::size_t{1} << 21;
+  // Of more runs merging takes as long as sorting.
+  static constexpr std::size_t kMost = sizeof(Record) <= sizeof(std::uint64_t) ? 8 : Merge::kMost;
+  std::size_t most() const noexcept { return count_ < kFew ? kMost / 2 : kMost; }
+
+  static std::size_t least_run(std::size_t count) noexcept { return count / 64; }
+
+  NaturalRuns(Record* records, std::size_t count, const KeyOf& key_of, const Codec& codec,
+              ThreadTeam& team)
+      : records_(records),
+        count_(count),
+        plain_key_(key_of),
+        codec_(codec),
+        key_of_(key_of, codec),
+        team_(team) {}
+
+  // The runs of a part of the array.
+  struct Part {
+    Runs runs;
+    std::size_t end = 0;  // of those that are long
+  };
+
+  bool find() {
+    std::vector<Part> parts(team_.threads());
+    std::atomic<bool> too_many = false;
+    team_.run(parts.size(), [&](std::size_t i) {
+      find(count_ / parts.size() * i,
+           i + 1 == parts.size() ? count_ : count_ / parts.size() * (i + 1), parts[i], too_many);
+    });
+    if (too_many) return false;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      for (const Run<Record>& run : parts[i].runs) append(run);
+      end_ = parts[i].end;
+      if (i + 1 < parts.size() && end_ != count_ / parts.size() * (i + 1)) break;
+    }
+    return runs_.size() + (end_ != count_) <= most() && count_ - end_ <= count_ / 4;
+  }
+
+  void find(std::size_t begin, std::size_t end, Part& part, std::atomic<bool>& too_many) const {
+    constexpr std::size_t kTogether = std::size_t{1} << 16, kShort = 2;
+    std::size_t few = 0;
+    part.runs.reserve(kMost);
+    for (std::size_t at = begin; at < end; part.end = at) {
+      const Record* const first = records_ + at;
+      const Presorted order = end - at == 1 || !(key_of_(first[1]) < key_of_(first[0]))
+                                  ? Presorted::kAscending
+                                  : Presorted::kStrictlyDescending;
+      std::size_t size = 1, here = kTogether;
+      for (; here == kTogether && at + size < end; size += here) {
+        if (too_many.load(std::memory_order_relaxed)) return;
+        here = count_in_order(order, first + size - 1, std::min(kTogether, end - at - size));
+      }
+      const bool whole = at != begin && at + size != end;
+      few += whole && size < least_run(count_);
+      if (few > kShort || part.runs.size() == kMost) {
+        while (part.runs.size() > 1 && part.runs.back().count < least_run(count_)) {
+          part.end -= part.runs.back().count;
+          part.runs.pop_back();
+        }
+        if (part.end < count_ - count_ / 4) too_many = true;
+        return;
+      }
+      part.runs.push_back(order == Presorted::kAscending ? Run<Record>{first, size}
+                                                         : Run<Record>{first + size - 1, size, -1});
+      at += size;
+    }
+  }
+
+  // How many of the next `count` records go on in the order of the first.
+  std::size_t count_in_order(Presorted order, const Record* first, std::size_t count) const {
+    std::size_t low = 0, high = count + 1;
+    for (std::size_t next = count; high - low > 1; next = low + (high - low) / 2) {
+      (are_in_order(order, first + low, next - low + 1, key_of_) ? low : high) = next;
+    }
+    return low;
+  }
+
+  // Threads have cut runs where their parts begin.
+  void append(const Run<Record>& run) {
+    if (!runs_.empty()) {
+      Run<Record>& last = runs_.back();
+      const auto may_be = [](const Run<Record>& of, std::ptrdiff_t step) {
+        return of.step == step || of.count == 1;
+      };
+      const auto join = [&](const Record* first, std::ptrdiff_t step) {
+        last = {first, last.count + run.count, step};
+      };
+      if (may_be(last, 1) && may_be(run, 1) && !(key_of_(run[0]) < key_of_(last[last.count - 1]))) {
+        return join(last.first, 1);
+      }
+      if (may_be(last, -1) && may_be(run, -1) && key_of_(run[run.count - 1]) < key_of_(last[0])) {
+        return join(run.first, -1);
+      }
+    }
+    runs_.push_back(run);
+  }
+
+  template <typename SortRest>
+  void finish(const SortRest& sort_rest) {
+    const std::size_t rest = count_ - end_;
+    if (rest == 0 && runs_.size() == 1) {
+      if (runs_[0].step == -1) reverse();
+      return;
+    }
+    if (rest != 0) runs_.push_back({records_ + end_, rest});
+    Merge merge(records_, runs_, plain_key_, team_);
+    if (rest != 0) sort_rest(records_ + end_, rest);
+    in_parts(count_, [&](std::size_t begin, std::size_t end) {
+      codec_.encode(records_ + begin, end - begin);
+    });
+    merge.merge();
+    in_parts(count_, [&](std::size_t begin, std::size_t end) {
+      codec_.decode(records_ + begin, end - begin);
+    });
+  }
+
+  void reverse() {
+    in_parts(count_ / 2, [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) std::swap(records_[i], records_[count_ - 1 - i]);
+    });
+  }
+
+  template <typename Body>
+  void in_parts(std::size_t count, const Body& body) {
+    const std::size_t parts = team_.threads();
+    team_.run(parts, [&](std::size_t i) { body(count * i / parts, count * (i + 1) / parts); });
+  }
+
+  Record* const records_;
+  const std::size_t count_;
+  const KeyOf& plain_key_;  // of an encoded record
+  const Codec& codec_;
+  const EncodedKey<KeyOf, Codec> key_of_;
+  ThreadTeam& team_;
+  Runs runs_;
+  std::size_t end_ = 0;  // of the runs
+};
+
+}}}  // namespace vortex::v0::detail
