@@ -1,6 +1,7 @@
 """What bench/report draws: for each benchmark the contestants side by side, with the spread of their runs."""
 
 import collections
+import math
 import re
 
 OURS, PEERS = "#2f6ba6", "#b9c2cc"
@@ -37,6 +38,17 @@ CHARTS = {
 }
 Bar = collections.namedtuple("Bar", "who ours rate least most")
 
+# Benchmarks whose chart has heat maps as well, of each title: rows with the same `case` and the same `size`, a
+# logarithm, make a cell, the rate of the best of ours over that of the best peer. The second pattern is for ours.
+HEAT_MAPS = {
+    "sort_inplace": {
+        "one thread": (r"(?P<who>(?!radix_sort|algorithm9|tbb|\w+_threads)\w+)/(?P<case>\w+/\w+)/(?P<size>\d+)",
+                       r"vortex_\w+"),
+        "all threads": (r"(?P<who>(?!radix_sort|algorithm9|vortex_(?!sort_threads))\w+)"
+                        r"/(?P<case>\w+/\w+)/(?P<size>\d+)", r"vortex_sort_threads"),
+    },
+}
+
 
 def unit_of(rows):
     """The unit of a chart, and the rate that is 1 of it."""
@@ -67,6 +79,26 @@ def panels(name, rows):
     return found
 
 
+def heat_maps(name, rows):
+    """{title: {case: {size: ratio}}} of the maps that have a cell."""
+    maps = {}
+    for title, (pattern, ours) in HEAT_MAPS.get(name, {}).items():
+        best = {}
+        for row in rows:
+            match = re.fullmatch(pattern, row.name)
+            if match:
+                side = "ours" if re.fullmatch(ours, match["who"]) else "peer"
+                cell = best.setdefault((match["case"], int(match["size"])), {})
+                cell[side] = max(cell.get(side, 0), row.rate())
+        found = {}
+        for (case, size), cell in best.items():
+            if len(cell) == 2:
+                found.setdefault(case, {})[size] = cell["ours"] / cell["peer"]
+        if found:
+            maps[title] = found
+    return maps
+
+
 def losses(found, unit, scale):
     """A sentence for each panel in which a peer is faster than the best of ours."""
     sentences = []
@@ -82,14 +114,49 @@ def losses(found, unit, scale):
     return sentences
 
 
-def bars_chart(found, unit, scale, file):
-    """Draws the panels below each other into an SVG. Whiskers go from the slowest run to the fastest."""
+def plotter():
+    """pyplot for SVGs that are the same each time."""
     import matplotlib
     matplotlib.use("agg")
     from matplotlib import pyplot
 
     pyplot.rcParams["svg.fonttype"] = "none"  # text stays text
     pyplot.rcParams["svg.hashsalt"] = "vortex"
+    return pyplot
+
+
+def save(pyplot, figure, file):
+    figure.tight_layout()
+    figure.savefig(file, metadata={"Date": None})
+    pyplot.close(figure)
+
+
+def heat_charts(maps, file):
+    """Draws maps below each other into an SVG: blue where ours are faster, red where a peer is."""
+    pyplot = plotter()
+    heights = [len(cells) + 2.2 for cells in maps.values()]
+    figure, axes = pyplot.subplots(len(maps), 1, figsize=(7, 0.24 * sum(heights) + 0.4), squeeze=False,
+                                   gridspec_kw={"height_ratios": heights})
+    for (title, cells), panel in zip(maps.items(), axes[:, 0]):
+        sizes = sorted({size for case in cells.values() for size in case})
+        ratios = [[case.get(size, math.nan) for size in sizes] for case in cells.values()]
+        panel.imshow([[math.log2(ratio) for ratio in line] for line in ratios], cmap="RdBu", vmin=-3, vmax=3,
+                     aspect="auto")
+        for at, line in enumerate(ratios):
+            for column, ratio in enumerate(line):
+                if not math.isnan(ratio):
+                    panel.text(column, at, f"{ratio:.3g}", ha="center", va="center", fontsize=7,
+                               color="white" if abs(math.log2(ratio)) > 2 else "black")
+        panel.set_xticks(range(len(sizes)), [f"2^{size}" for size in sizes], fontsize=8)
+        panel.set_yticks(range(len(cells)), [case.replace("/", ", ") for case in cells], fontsize=8)
+        panel.tick_params(length=0)
+        panel.set_title(f"{title}: our rate over the best peer's", fontsize=10, loc="left")
+    save(pyplot, figure, file)
+
+
+def bars_chart(found, unit, scale, file):
+    """Draws the panels below each other into an SVG. Whiskers go from the slowest run to the fastest."""
+    pyplot = plotter()
     heights = [len(bars) + 1.4 for bars in found.values()]
     figure, axes = pyplot.subplots(len(found), 1, figsize=(7, 0.3 * sum(heights) + 0.6), squeeze=False,
                                    gridspec_kw={"height_ratios": heights})
@@ -112,7 +179,5 @@ def bars_chart(found, unit, scale, file):
             panel.spines[side].set_visible(False)
         panel.tick_params(left=False, labelsize=9)
     axes[-1, 0].set_xlabel(unit, fontsize=9)
-    figure.tight_layout()
-    figure.savefig(file, metadata={"Date": None})
-    pyplot.close(figure)
+    save(pyplot, figure, file)
 

@@ -314,7 +314,7 @@ void register_row(const std::string& name, std::function<void(benchmark::State&)
 template <typename Record>
 void register_all(const std::string& record, std::span<const Keys> kinds, int largest,
                   std::vector<bench::Ratio>& ratios) {
-  for (int lg : {10, 14, 17, 20, 24, 27, 30}) {
+  for (int lg : {4, 6, 8, 10, 12, 14, 17, 20, 24, 27, 30}) {
     if (lg > largest) continue;
     for (const Keys keys : kinds) {
       const std::string tail =
@@ -359,10 +359,10 @@ int main(int argc, char** argv) {
   const int largest = wanted != nullptr ? std::atoi(wanted) : 20;
   std::vector<bench::Ratio> ratios;
   std::vector<Keys> all;
-  for (int kind = 0; kind <= static_cast<int>(Keys::kThousandValues); ++kind) {
+  for (int kind = 0; kind <= static_cast<int>(Keys::kAppended); ++kind) {
     all.push_back(static_cast<Keys>(kind));
   }
-  const Keys some[] = {Keys::kUniform, Keys::kZipf, Keys::kSorted};
+  const Keys some[] = {Keys::kUniform, Keys::kZipf, Keys::kSorted, Keys::kPieces};
   register_all<std::uint64_t>("u64", all, largest, ratios);
   register_all<std::uint32_t>("u32", some, largest, ratios);
   register_all<Pair>("pair", some, largest, ratios);

@@ -22,13 +22,17 @@ enum class Keys {
   kHugeBucket,  // half of the keys share their first 8 bits
   kTwoValues,
   kThousandValues,
+  kOrganPipe,
+  kPieces,    // four, each in order
+  kAppended,  // in order, but for a sixty-fourth behind
 };
 
 inline const char* keys_name(Keys keys) {
   constexpr const char* kNames[] = {
-      "uniform",     "equal",      "few_distinct",   "zipf",          "zipf_ranks",
-      "sorted",      "reversed",   "nearly_sorted",  "shared_prefix", "one_bit_apart",
-      "huge_bucket", "two_values", "thousand_values"};
+      "uniform",         "equal",         "few_distinct", "zipf",
+      "zipf_ranks",      "sorted",        "reversed",     "nearly_sorted",
+      "shared_prefix",   "one_bit_apart", "huge_bucket",  "two_values",
+      "thousand_values", "organ_pipe",    "pieces",       "appended"};
   return kNames[static_cast<int>(keys)];
 }
 
@@ -80,6 +84,18 @@ void for_each_key(Keys keys, std::size_t count, Take take) {
         break;
       case Keys::kThousandValues:
         key = word % 1000 * 0x9e3779b97f4a7c15;
+        break;
+      case Keys::kOrganPipe:
+        key = i < count / 2 ? i : count - 1 - i;
+        break;
+      case Keys::kPieces: {
+        const std::size_t piece = count / 4 + 1;
+        const std::uint64_t step = (std::uint64_t{1} << 32) / piece;
+        key = i % piece * step + word % step;
+        break;
+      }
+      case Keys::kAppended:
+        key = i < count - count / 64 ? i : word % count;
         break;
     }
     take(key);
