@@ -310,6 +310,12 @@ TEST(KeyRanges, LikeTwoSortedMaps) {
        [&](std::uint64_t i) {
          return kGreatest / count * 2 * std::min(i % (count / 2), count / 2 - i % (count / 2));
        }},
+      {"up and far down in steps",
+       [&](std::uint64_t i) {
+         const std::uint64_t place = i % (count / 4);
+         return kGreatest / 100 * (place < count / 16 ? place : (count / 4 - place) / 3) /
+                (count / 1600);
+       }},
       {"sawtooth", [&](std::uint64_t i) { return kGreatest / count * 5 * (i % (count / 5)); }},
       {"heavily equal",
        [&](std::uint64_t i) {

@@ -326,6 +326,29 @@ TEST(RunFormation, RunsAreStable) {
   EXPECT_GT(falling_runs, 5u);
 }
 
+// Where the leading bits neither decide nor are whole splitters kept, what has the bits of the
+// least record of a bucket that was closed belongs to the next run of a run that falls.
+TEST(RunFormation, EqualBitsOfRunsThatFall) {
+  auto random = test::test_random();
+  constexpr std::size_t kBytes = 16, kBlocks = 30, kCount = 6 * kBlocks * kBlock / kBytes;
+  const FormatOrder order(RecordFormat(kBytes, {{0, 9, {}, false}}));
+  for (const std::size_t equal : {20U, 1000U}) {
+    RecordList list{kBytes, {}};
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const std::uint64_t words[] = {__builtin_bswap64(kCount - i / equal), random() % 4 + i * 256};
+      const auto* const record = reinterpret_cast<const std::byte*>(words);
+      list.bytes.insert(list.bytes.end(), record, record + kBytes);
+    }
+    for (const unsigned buckets : {1U, 2U, 6U}) {
+      const RunFormationOptions options = {
+          .buckets = buckets, .scratch_bytes = least_scratch(kBlocks, kBytes), .may_fall = true};
+      const Runs runs = form_runs(order, list, kBlocks, options, random);
+      EXPECT_GT(runs.falling, 0U);
+      ASSERT_NO_FATAL_FAILURE(expect_stable_runs(order, list, runs));
+    }
+  }
+}
+
 // Records that come while a run is emitted join it where its buckets are still open (SPAA paper,
 // section 2.1): runs are twice as long as what the buckets have. The first one is shorter, and so
 // are the last two.
