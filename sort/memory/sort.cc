@@ -65,6 +65,17 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
   sort_in_place(records, count, rules, codec, threads);
 }
 
+// Where the base case takes the least of 64-bit words in one operation, as on AMD's processors,
+// pairs of a word each are carried faster than they follow their places from here on: 2^14 of them
+// at 202 M/s instead of 137.
+std::size_t most_pairs_by_places() noexcept {
+  constexpr std::size_t kMost = InPlaceSort<SizedRecord<16>, KeyOfSized<16>>::kMaxDense;
+#if defined(__x86_64__)
+  if (isa_in_use() == Isa::kAvx512 && !__builtin_cpu_is("intel")) return std::size_t{1} << 11;
+#endif
+  return kMost;
+}
+
 // Sorts records of one or two words, or half of one. Returns false, with nothing done, for others,
 // for such as lie where words do not, and for few whose order is to be stable: as long as the
 // caches hold them they are sorted faster with their places.
@@ -76,7 +87,7 @@ bool sort_as_words(void* records, std::size_t count, std::size_t record_bytes, c
   const bool in_any_order = !key.stable && 2 * key_bytes == record_bytes;
   const std::size_t most_by_places = record_bytes == kWord
                                          ? InPlaceSort<SizedRecord<8>, KeyOfSized<8>>::kMaxDense
-                                         : InPlaceSort<SizedRecord<16>, KeyOfSized<16>>::kMaxDense;
+                                         : most_pairs_by_places();
   if (key_bytes != record_bytes && !in_any_order && count <= most_by_places) return false;
   if (with_words(record_bytes, key, [&](const auto& rules, const auto& codec) {
         sort_words(records, count, rules, codec, threads);
