@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "sort/record/format_order.h"
+#include "sort/record/two_way_merge.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
@@ -36,6 +37,9 @@ class CodedRecord {
     } else {
       return detail::small_sort_for<Item>(detail::isa_in_use());
     }
+  }
+  static TwoWayMerge<Item> two_way_merge() noexcept {
+    return two_way_merge_for<Item>(detail::isa_in_use());
   }
   static void sort(Item* items, std::size_t count, unsigned threads) {
     if constexpr (kIsPair) {
