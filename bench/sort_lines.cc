@@ -20,7 +20,8 @@
 // Every other row reads the input from the disk, writes runs, and writes and syncs the output; the
 // peers have as many threads (--parallel=2) and as much memory (-S). The page cache is dropped
 // before every row where the system permits. The outputs are compared. `of_bound` is the share of
-// the least time that the disk needs, whose speed is measured before and behind each sort.
+// the least time that the disk needs, whose speed is measured before and behind each sort; `moved`
+// what the disks move for each byte of the input; `faults` those served.
 //
 // Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
 // (1024), --memory-mib=N (128), --rounds=N (3), --locale=NAME (en_US.UTF-8), --give-up=SECONDS
@@ -51,6 +52,7 @@
 #include "bench/support/sort_sizes.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
+#include "vortex/fault_dispatcher.h"
 #include "vortex/file_reader.h"
 #include "vortex/line_sort.h"
 
@@ -164,8 +166,13 @@ void sort_with_vortex(benchmark::State& state, const Case& one) {
     const bench::DiskAround disk(settings.folder);
     bench::drop_page_cache();
     SortReport report;
+    const auto faults = [] { return FaultDispatcher::instance().statistics().served; };
+    const std::uint64_t faults_before = faults();
     const double seconds = bench::seconds_of([&] { report = sort_lines(options); });
     state.SetIterationTime(seconds);
+    state.counters["faults"] = static_cast<double>(faults() - faults_before);
+    state.counters["moved"] =
+        static_cast<double>(report.io_bytes()) / static_cast<double>(report.input_bytes);
     const double least = disk.seconds(
         {report.input_bytes, report.runs == 0 ? 0 : report.run_bytes, report.output_bytes});
     state.counters["of_bound"] = least / seconds;
