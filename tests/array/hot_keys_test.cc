@@ -25,6 +25,31 @@ template <typename Bits>
 class CountedKeysOf : public testing::Test {};
 TYPED_TEST_SUITE(CountedKeysOf, Widths);
 
+// In parts of chance: what lies before the keys of a part, then the part with those in it.
+template <typename Bits, typename Random>
+std::vector<Bits> written_in_parts(HotKeys<Bits>& hot, const std::vector<Bits>& moved,
+                                   Random& random) {
+  std::vector<Bits> result;
+  for (std::size_t begin = 0; begin < moved.size();) {
+    std::size_t end = begin + 1 + random() % (moved.size() - begin);
+    while (end < moved.size() && moved[end] == moved[end - 1]) ++end;
+    const std::size_t before = hot.copies_below(moved[begin]);
+    result.resize(result.size() + before);
+    hot.write(before, result.data() + result.size() - before);
+    const std::size_t among = hot.copies_up_to(moved[end - 1]);
+    const std::size_t at = result.size();
+    result.insert(result.end(), moved.begin() + static_cast<std::ptrdiff_t>(begin),
+                  moved.begin() + static_cast<std::ptrdiff_t>(end));
+    result.resize(result.size() + among);
+    hot.write_among(result.data() + at, end - begin, among);
+    begin = end;
+  }
+  const std::size_t rest = hot.copies_up_to(std::numeric_limits<Bits>::max());
+  result.resize(result.size() + rest);
+  hot.write(rest, result.data() + result.size() - rest);
+  return result;
+}
+
 TYPED_TEST(HotKeysOf, AreCountedAndComeBackAmongTheOthers) {
   auto random = test::test_random();
   for (int turn = 0; turn < 200; ++turn) {
@@ -66,26 +91,7 @@ TYPED_TEST(HotKeysOf, AreCountedAndComeBackAmongTheOthers) {
     std::sort(keys.begin(), keys.end());
     std::sort(moved.begin(), moved.end());
 
-    // Written in parts: what lies before the keys of a part, then the part with those in it.
-    std::vector<TypeParam> result;
-    for (std::size_t begin = 0; begin < moved.size();) {
-      std::size_t end = begin + 1 + random() % (moved.size() - begin);
-      while (end < moved.size() && moved[end] == moved[end - 1]) ++end;
-      const std::size_t before = hot->copies_below(moved[begin]);
-      result.resize(result.size() + before);
-      hot->write(before, result.data() + result.size() - before);
-      const std::size_t among = hot->copies_up_to(moved[end - 1]);
-      const std::size_t at = result.size();
-      result.insert(result.end(), moved.begin() + static_cast<std::ptrdiff_t>(begin),
-                    moved.begin() + static_cast<std::ptrdiff_t>(end));
-      result.resize(result.size() + among);
-      hot->write_among(result.data() + at, end - begin, among);
-      begin = end;
-    }
-    const std::size_t rest = hot->copies_up_to(std::numeric_limits<TypeParam>::max());
-    result.resize(result.size() + rest);
-    hot->write(rest, result.data() + result.size() - rest);
-    ASSERT_EQ(result, keys);
+    ASSERT_EQ(written_in_parts(*hot, moved, random), keys);
   }
 }
 

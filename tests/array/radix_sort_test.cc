@@ -108,6 +108,25 @@ struct Shape {
   std::function<std::vector<Bits>(std::size_t count)> make;
 };
 
+// Spread by a sequence of low discrepancy, so that no sample of them looks uneven by chance.
+template <typename Bits>
+Bits even(std::uint64_t i) {
+  return static_cast<Bits>((i + 1) * 0x9e3779b97f4a7c15 >>
+                           (64 - std::numeric_limits<Bits>::digits));
+}
+
+// Where the sample is taken keys are spread, elsewhere they lie in one bucket.
+template <typename Bits>
+std::vector<Bits> against_the_sample(std::size_t count) {
+  std::vector<Bits> bits(count);
+  for (std::size_t i = 0; i < count; ++i) bits[i] = even<Bits>(i) >> 12;
+  const std::size_t step = count / kSampled;
+  for (std::size_t i = 0; step != 0 && i < kSampled; ++i) {
+    bits[i * step + (i * 0x9e3779b97f4a7c15) % step] = even<Bits>(i);
+  }
+  return bits;
+}
+
 template <typename Bits>
 std::vector<Shape<Bits>> shapes() {
   constexpr int kDigits = std::numeric_limits<Bits>::digits;
@@ -122,13 +141,9 @@ std::vector<Shape<Bits>> shapes() {
   const auto rank = [](std::uint64_t word) {  // the density of rank r falls as 1/r
     return std::exp(static_cast<double>(word >> 11) * 0x1p-53 * 14.0);
   };
-  // Spread by a sequence of low discrepancy, so that no sample of them looks uneven by chance.
-  const auto even = [](std::uint64_t i) {
-    return static_cast<Bits>((i + 1) * 0x9e3779b97f4a7c15 >> (64 - kDigits));
-  };
   return {
-      {"even", each([even](std::uint64_t i, std::uint64_t word) {
-         return even(i) ^ (word & ((std::uint64_t{1} << (kDigits / 2)) - 1));
+      {"even", each([](std::uint64_t i, std::uint64_t word) {
+         return even<Bits>(i) ^ (word & ((std::uint64_t{1} << (kDigits / 2)) - 1));
        })},
       {"random", each([](std::uint64_t, std::uint64_t word) { return word; })},
       {"equal", each([](std::uint64_t, std::uint64_t) { return Bits{7}; })},
@@ -146,10 +161,10 @@ std::vector<Shape<Bits>> shapes() {
       {"shared prefix", each([](std::uint64_t, std::uint64_t word) {
          return (Bits{0x5a} << (kDigits - 8)) | (word >> (64 - kDigits * 3 / 8));
        })},
-      {"one huge bucket", each([even](std::uint64_t i, std::uint64_t word) {
-         return i % 5 == 0 ? (Bits{0x2a} << (kDigits - 8)) | (word >> (64 - kDigits + 8)) : even(i);
+      {"one huge bucket", each([](std::uint64_t i, std::uint64_t word) {
+         return i % 5 == 0 ? (Bits{0x2a} << (kDigits - 8)) | (word >> (64 - kDigits + 8))
+                           : even<Bits>(i);
        })},
-      // Where the sample is taken keys are spread, elsewhere they lie in one bucket.
       {"outliers at every byte",
        [](std::size_t count) {
          auto random = test::test_random();
@@ -165,15 +180,7 @@ std::vector<Shape<Bits>> shapes() {
          bits.resize(count);
          return bits;
        }},
-      {"against the sample", [even](std::size_t count) {
-         std::vector<Bits> bits(count);
-         for (std::size_t i = 0; i < count; ++i) bits[i] = even(i) >> 12;
-         const std::size_t step = count / kSampled;
-         for (std::size_t i = 0; step != 0 && i < kSampled; ++i) {
-           bits[i * step + (i * 0x9e3779b97f4a7c15) % step] = even(i);
-         }
-         return bits;
-       }}};
+      {"against the sample", against_the_sample<Bits>}};
 }
 
 template <typename Kind>

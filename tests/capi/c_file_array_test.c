@@ -36,10 +36,7 @@ static void touch_beyond(void* context) {
   data[kNumbers * 4] = 1;
 }
 
-int main(void) {
-  seed_random();
-  enter_folder();
-  vtx_array_options options = {.block_bytes = kBlock};
+static void make_and_change(vtx_array_options options) {
   vtx_array* array = NULL;
   CHECK(vtx_array_open("numbers", &options, &array) == -ENOENT && array == NULL);
   CHECK_TEXT(vtx_strerror(NULL), "numbers");
@@ -72,11 +69,13 @@ int main(void) {
   CHECK(vtx_array_allocate(array, UINT64_MAX - 1) == -EFBIG);
   vtx_array_close(array);  // writes what was changed
   expect_file("numbers", kNumbers);
+}
 
-  // Sorted where it is, by the pointer, with a system call in between.
-  options.memory_bytes = 2 << 20;
+// Sorted where it is, by the pointer, with a system call in between; then it fails.
+static void sort_and_fail(vtx_array_options options) {
+  vtx_array* array = NULL;
   CHECK(vtx_array_open("numbers", &options, &array) == 0);
-  data = vtx_array_data(array);
+  uint64_t* const data = vtx_array_data(array);
   CHECK(vtx_sort_u64(data, kNumbers, NULL) == 0);
   CHECK(vtx_sort_u64(model, kNumbers, NULL) == 0);
   int ends[2];
@@ -98,8 +97,11 @@ int main(void) {
   CHECK(vtx_array_flush(array, 0, kNumbers * 8, 0) == 0);
   vtx_array_close(array);
   expect_file("numbers", kNumbers);
+}
 
-  // Touches that go on with zeros.
+// Touches that go on with zeros.
+static void fill_on_failure(vtx_array_options options) {
+  vtx_array* array = NULL;
   int told = 0;
   CHECK(vtx_array_open("numbers", &options, &array) == 0);
   CHECK(vtx_array_fill_on_failure(array, count, &told) == 0);
@@ -111,6 +113,17 @@ int main(void) {
   CHECK(closed[kNumbers / 2] == 0 && told == 2);
   vtx_array_close(array);
   expect_file("numbers", kNumbers);
+}
+
+int main(void) {
+  seed_random();
+  enter_folder();
+  vtx_array_options options = {.block_bytes = kBlock};
+  make_and_change(options);
+  options.make = 1;
+  options.memory_bytes = 2 << 20;
+  sort_and_fail(options);
+  fill_on_failure(options);
   CHECK(unlink("numbers") == 0);
   leave_folder();
   return 0;

@@ -427,6 +427,20 @@ TEST_F(LineKey, TextsWithoutTheirKeys) {
   EXPECT_GT(equal, 3000u);
 }
 
+// Two records of three fields each, which may be quoted.
+std::pair<std::string, std::string> records_alike(TextMaker& texts, bool quoted) {
+  const auto put = [&](const std::string& field) {
+    return quoted ? "\"" + field + "\"\"\"" : field;
+  };
+  std::string a, b;
+  for (int field = 0; field < 3; ++field) {
+    const std::string text = texts.text();
+    a += put(text) + ",";
+    b += put(texts.like(text)) + ",";
+  }
+  return {a, b};
+}
+
 // And so are records whose keys were shortened.
 TEST_F(LineKey, RecordsWithoutTheirWholeKeys) {
   auto random = test_random();
@@ -458,16 +472,8 @@ TEST_F(LineKey, RecordsWithoutTheirWholeKeys) {
                                               .locale = name});
           for (int i = 0; i < (kSanitized ? 60 : 300); ++i) {
             texts.choose_letters();
-            const bool quoted = fields == FieldRules::kCsv && texts.some(2) == 0;
-            const auto put = [&](const std::string& field) {
-              return quoted ? "\"" + field + "\"\"\"" : field;
-            };
-            std::string a, b;
-            for (int field = 0; field < 3; ++field) {
-              const std::string text = texts.text();
-              a += put(text) + ",";
-              b += put(texts.like(text)) + ",";
-            }
+            const auto [a, b] =
+                records_alike(texts, fields == FieldRules::kCsv && texts.some(2) == 0);
             const std::string_view views[] = {a, b};
             KeyBatch batch;
             order.keys->append(views, batch);
@@ -636,6 +642,9 @@ TEST_F(LineKey, WeightsOfCharacters) {
     }
     freelocale(locale);
   }
+}
+
+TEST_F(LineKey, WeightsOfCharactersWhereTheyHaveNone) {
   const ::locale_t czech = newlocale(LC_ALL_MASK, "cs_CZ.UTF-8", nullptr);
   const CharacterWeights weights(czech);  // "ch" is a letter
   EXPECT_FALSE(weights.is_simple('c') && weights.is_simple('h'));

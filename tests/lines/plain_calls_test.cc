@@ -162,6 +162,10 @@ TEST_F(PlainCall, OfStreams) {
     // ----
     EXPECT_EQ(sum, kSum);
   }
+}
+
+TEST_F(PlainCall, OfMemoryAndItsErrors) {
+  vortex::BlockPool pool({.pool_bytes = 64 << 20});
   {
     // vortex/vanishing_array.h
     vortex::StreamPool memory(pool, 8);
@@ -258,6 +262,9 @@ TEST_F(PlainCall, OfSortsInMemory) {
     // ----
     EXPECT_EQ(first, (std::vector<std::uint64_t>{1, 2}));
   }
+}
+
+TEST_F(PlainCall, OfSortsOfVanishingArrays) {
   vortex::BlockPool pool({.pool_bytes = 64 << 20});
   {
     // vortex/radix_sort.h
@@ -323,6 +330,9 @@ TEST_F(PlainCall, OfSortsOfFiles) {
     // ----
     EXPECT_EQ(std::filesystem::file_size("by_bytes"), 8'000'000);
   }
+}
+
+TEST_F(PlainCall, OfWhatSortsTake) {
   {
     // vortex/sort_resources.h
     vortex::external_sort<std::uint64_t>(

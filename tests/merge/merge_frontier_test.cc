@@ -50,6 +50,19 @@ class Model {
 
   const std::vector<MergeInput>& inputs() const noexcept { return inputs_; }
   const std::vector<std::size_t>& skipped() const noexcept { return skipped_; }
+  // Compares what is there of each input behind what was taken; how many records that are.
+  template <typename Frontier>
+  std::uint64_t expect_parts(const Frontier& frontier,
+                             const std::vector<std::uint64_t>& taken) const {
+    std::uint64_t records = 0;
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      const MergeInput& part = frontier.parts()[i];
+      EXPECT_EQ(part.begin, inputs_[i].begin + taken[i] * record_bytes_);
+      EXPECT_EQ(part.records, end(i) - taken[i]);
+      records += part.records;
+    }
+    return records;
+  }
   Place place(std::size_t input, std::uint64_t index) const {
     return {std::to_integer<std::uint8_t>(data_[input][index * record_bytes_]), input, index};
   }
@@ -117,13 +130,8 @@ TEST(MergeFrontier, GoesOnAsAMergeNeedsBlocks) {
     std::vector<std::vector<MergeInput>> pieces;
     for (;;) {
       const std::size_t entering = model.entering();
-      std::uint64_t records = 0;
-      for (std::size_t i = 0; i < count; ++i) {
-        const MergeInput& part = frontier.parts()[i];
-        ASSERT_EQ(part.begin, model.inputs()[i].begin + taken[i] * record_bytes);
-        ASSERT_EQ(part.records, model.end(i) - taken[i]);
-        records += part.records;
-      }
+      const std::uint64_t records = model.expect_parts(frontier, taken);
+      ASSERT_FALSE(testing::Test::HasFailure());
       ASSERT_EQ(frontier.records(), records);
       ASSERT_EQ(frontier.bound() == nullptr, entering == count);
       const bool may_enter =

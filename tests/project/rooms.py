@@ -22,6 +22,7 @@ class House:
         self.order = list(self.rooms)
         self.users = plan["users"]
         self.packages = plan["packages"]
+        self.functions_of = plan["functions_of"]
         self.strangers = [self.root / folder for folder in plan["strangers"]]
         self.limits = plan["limits"]
         self.exceptions = plan.get("exceptions", {})

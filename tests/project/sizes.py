@@ -78,13 +78,10 @@ def concept_of(house, inside, text):
     return name
 
 
-def file_sizes(house, inside, text):
-    """A file of C, C++ or Python that is too long, and its functions that are."""
-    lines, limits = text.count("\n"), house.limits
-    if lines > limits["file"]:
-        yield "file", inside, lines
+def function_sizes(house, inside, text):
+    """The functions of a file of C, C++ or Python that are too long."""
     for first, last, name in (python_functions if inside.endswith(".py") else functions)(text):
-        if last - first + 1 > limits["function"]:
+        if last - first + 1 > house.limits["function"]:
             yield "function", f"{inside}: {name}", last - first + 1
 
 
@@ -97,9 +94,15 @@ def sizes(house):
             if set(pathlib.PurePath(inside).parts) & set(house.users):
                 continue  # Those of a package.
             text = path.read_text(encoding="utf-8")
-            yield from file_sizes(house, inside, text)
+            lines = text.count("\n")
+            yield from function_sizes(house, inside, text)
+            if lines > house.limits["file"]:
+                yield "file", inside, lines
             if top not in house.packages:
-                concepts[concept_of(house, inside, text)] += text.count("\n")
+                concepts[concept_of(house, inside, text)] += lines
+    for top in house.functions_of:
+        for path in house.sources(top, ".py"):
+            yield from function_sizes(house, str(path.relative_to(house.root)), path.read_text(encoding="utf-8"))
     for concept, lines in concepts.items():
         if lines < house.limits["least_concept"]:
             yield "least_concept", concept, lines

@@ -40,6 +40,7 @@ MAP = '''
 room = [ { folder = "a", in = "library", holds = "all" } ]
 users = []
 packages = ["p"]
+functions_of = ["t"]
 strangers = []
 [limits]
 files_in_a_folder = 2
@@ -60,7 +61,7 @@ class Sizes(unittest.TestCase):
             root = pathlib.Path(folder)
             (root / "rooms.toml").write_text(MAP + exceptions, encoding="utf-8")
             for name, text in files.items():
-                file = root / ("p" if name.endswith(".py") else "a") / name
+                file = root / (name if "/" in name else f"a/{name}")
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
             return list(check_sizes(House(root)))
@@ -77,9 +78,13 @@ class Sizes(unittest.TestCase):
 
     def test_python_keeps_the_limits_without_what_is_said_of_a_function(self):
         text = 'class C:\n    def f(self):\n        """a\n\n\n        """\n        return [\n'
-        self.assertEqual(self.complaints({"b.py": text + "            1]\n"}), [])
-        said = self.complaints({"b.py": text + "            1,\n\n        ]\n\n\n\n"})
-        self.assertEqual([one.split(" ")[0] for one in said], ["p/b.py", "p/b.py:"], said)
+        self.assertEqual(self.complaints({"p/b.py": text + "            1]\n"}), [])
+        said = self.complaints({"p/b.py": text + "            1,\n\n        ]\n\n\n\n"})
+        self.assertEqual([one.split(" ")[0] for one in said], ["p/b.py:", "p/b.py"], said)
+
+    def test_functions_of_some_folders_alone_keep_their_limit(self):
+        said = self.complaints({"t/b.cc": "void f() {\n\n\n\n}\n" + "\n" * 20})
+        self.assertEqual([one.split(" has")[0] for one in said], ["t/b.cc: void f"], said)
 
     def test_an_exception_counts_as_long_as_it_is_needed(self):
         exceptions = 'least_concept = ["a/b"]\n'

@@ -60,7 +60,25 @@ struct Paths {
     if (!report.plan.input_bytes) ++of_unknown_length;
     if (options.unique) ++unique;
   }
+  void expect_all() const {
+    EXPECT_GT(in_memory, 0U);
+    EXPECT_GT(one_merge, 0U);
+    EXPECT_GT(several_passes, 0U);
+    EXPECT_GT(inputs_merged_at_once, 0U);
+    EXPECT_GT(inputs_merged_to_runs, 0U);
+    EXPECT_GT(of_unknown_length, 0U);
+    EXPECT_GT(unique, 0U);
+  }
 };
+
+// How much memory a sort gets, in tenths of the least.
+template <typename Random>
+unsigned tenths(unsigned way, Random& random) {
+  constexpr unsigned kShares[] = {10, 10, 11, 14, 20, 40, 160};
+  if (way == 0 || way == 2) return 10;
+  if (way == 1) return 70;
+  return way == 6 ? 160 : kShares[random() % std::size(kShares)];
+}
 
 class ExternalSort : public ::testing::TestWithParam<PrefetchKind> {};
 
@@ -86,16 +104,12 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
                 round % 16 == 0 ? std::filesystem::temp_directory_path() : fast_folder());
     const std::size_t most = std::min<std::size_t>(record_bytes * 50000, std::size_t{3} << 20);
     const auto inputs = static_cast<unsigned>(way == 2 ? 20 + random() % 20 : 1 + random() % 2);
-    RecordList all{record_bytes, {}};
-    for (unsigned i = 0; i < inputs; ++i) {
+    const RecordList all = add_inputs(files, record_bytes, inputs, pipe, [&] {
       const std::size_t count =
           large ? most / inputs / record_bytes : random_count(record_bytes, most / inputs, random);
       RecordList list = make_records(shape, record_bytes, count, random);
-      if (merge_inputs) list = stably_sorted(order, list);
-      all.bytes.insert(all.bytes.end(), list.bytes.begin(), list.bytes.end());
-      pipe&& i == 0 ? files.add_pipe(std::move(list.bytes))
-                    : files.add_input(std::move(list.bytes));
-    }
+      return merge_inputs ? stably_sorted(order, list) : list;
+    });
     if (!pipe && random() % 8 == 0) files.output_is_an_input();
 
     ExternalSortOptions options = files.options();
@@ -112,19 +126,7 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
     // Virtual time is for one.
     options.resources.threads =
         backend == Backend::kVirtual ? 1 : kThreadCounts[random() % std::size(kThreadCounts)];
-    // A pipe is opened once only: the memory is found out with nothing in it.
-    ExternalSortOptions for_plan = options;
-    if (pipe) for_plan.inputs = {"/dev/zero"};
-    const std::uint64_t least = least_memory([&](std::uint64_t bytes) {
-      for_plan.resources.memory_bytes = bytes;
-      plan_external_sort(for_plan);
-    });
-    constexpr unsigned kShares[] = {10, 10, 11, 14, 20, 40, 160};
-    const unsigned share = way == 0 || way == 2 ? 10
-                           : way == 1           ? 70
-                           : way == 6           ? 160
-                                                : kShares[random() % std::size(kShares)];
-    options.resources.memory_bytes = least * share / 10;
+    options.resources.memory_bytes = least_memory(options, pipe) * tenths(way, random) / 10;
 
     RecordList expected = stably_sorted(order, all);
     if (options.unique) expected = firsts_of_equal(order, expected);
@@ -138,13 +140,7 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
     EXPECT_GE(report.run_bytes, report.runs > 0 ? record_bytes : 0);
     paths.note(options, report);
   }
-  EXPECT_GT(paths.in_memory, 0U);
-  EXPECT_GT(paths.one_merge, 0U);
-  EXPECT_GT(paths.several_passes, 0U);
-  EXPECT_GT(paths.inputs_merged_at_once, 0U);
-  EXPECT_GT(paths.inputs_merged_to_runs, 0U);
-  EXPECT_GT(paths.of_unknown_length, 0U);
-  EXPECT_GT(paths.unique, 0U);
+  paths.expect_all();
 }
 
 // Through several merges, whatever the records are: what is packed comes back, and takes no more

@@ -122,17 +122,13 @@ TEST(FirstRecordsOfFiles, AreThoseOfAStableSort) {
     const std::size_t record_bytes = random_record_bytes(random);
     const FormatOrder order(random_format(record_bytes, random));
     Files files(1 + random() % 2);
-    RecordList all{record_bytes, {}};
     const std::size_t inputs = merge_inputs ? (round % 8 == 3 ? 30 : 3) : 1 + random() % 2;
-    for (std::size_t i = 0; i < inputs; ++i) {
+    const RecordList all = add_inputs(files, record_bytes, inputs, pipe, [&] {
       RecordList list =
           make_records(kShapes[random() % std::size(kShapes)], record_bytes,
                        std::min<std::size_t>(2 * kMiB / record_bytes, 60'000) / inputs, random);
-      if (merge_inputs) list = stably_sorted(order, list);
-      all.bytes.insert(all.bytes.end(), list.bytes.begin(), list.bytes.end());
-      pipe&& i == 0 ? files.add_pipe(std::move(list.bytes))
-                    : files.add_input(std::move(list.bytes));
-    }
+      return merge_inputs ? stably_sorted(order, list) : list;
+    });
     ExternalSortOptions options = files.options();
     options.format = order.format();
     options.unique = random() % 3 == 0;
@@ -142,12 +138,7 @@ TEST(FirstRecordsOfFiles, AreThoseOfAStableSort) {
     const std::uint64_t most =
         round % 3 == 0 ? 1 + random() % 20 : random_first(all.count(), random);
     options.resources.first_records = most;
-    ExternalSortOptions for_plan = options;
-    if (pipe) for_plan.inputs = {"/dev/zero"};
-    options.resources.memory_bytes = least_memory([&](std::uint64_t bytes) {
-      for_plan.resources.memory_bytes = bytes;
-      plan_external_sort(for_plan);
-    });
+    options.resources.memory_bytes = least_memory(options, pipe);
     // Enough to merge the inputs at once, now and then.
     if (random() % 3 == 0) options.resources.memory_bytes *= 2;
     if (round % 8 == 7) options.resources.memory_bytes *= 8;

@@ -282,6 +282,18 @@ void expect_like_model(Trial& trial, const Numbers& numbers, std::uint64_t count
   }
 }
 
+constexpr Form kForms[] = {{1, 0, 1, false},   {8, 0, 8, false},   {8, 0, 4, false},
+                           {16, 0, 8, false},  {100, 0, 8, false}, {100, 0, 8, true},
+                           {100, 4, 8, false}, {100, 4, 8, true},  {100, 8, 8, true}};
+
+// Keys of the leading bits alone decide; longer ones do not.
+RecordFormat format_of(const Form& form) {
+  const std::size_t key_bytes = form.keeps_splitters || form.number_at != 0
+                                    ? form.number_at + form.number_bytes + 2
+                                    : form.number_bytes;
+  return RecordFormat(form.record_bytes, {{0, key_bytes, {}, false}});
+}
+
 TEST(KeyRanges, LikeTwoSortedMaps) {
   auto random = test::test_random();
   constexpr std::uint64_t kGreatest = std::numeric_limits<std::uint64_t>::max();
@@ -324,16 +336,9 @@ TEST(KeyRanges, LikeTwoSortedMaps) {
       {"near the greatest",
        [&](std::uint64_t) { return kGreatest - (random() >> (random() % 64)); }},
   };
-  const Form forms[] = {{1, 0, 1, false},   {8, 0, 8, false},   {8, 0, 4, false},
-                        {16, 0, 8, false},  {100, 0, 8, false}, {100, 0, 8, true},
-                        {100, 4, 8, false}, {100, 4, 8, true},  {100, 8, 8, true}};
   std::size_t runs = 0, falling_runs = 0;
-  for (const Form& form : forms) {
-    // Keys of the leading bits alone decide; longer ones do not.
-    const std::size_t key_bytes = form.keeps_splitters || form.number_at != 0
-                                      ? form.number_at + form.number_bytes + 2
-                                      : form.number_bytes;
-    const FormatOrder order(RecordFormat(form.record_bytes, {{0, key_bytes, {}, false}}));
+  for (const Form& form : kForms) {
+    const FormatOrder order(format_of(form));
     for (const auto& [name, numbers] : shapes) {
       SCOPED_TRACE(to_string(order.format()) + ", number at " + std::to_string(form.number_at) +
                    ", " + name);

@@ -416,18 +416,30 @@ RecordList list_of(std::size_t count, const std::function<std::uint64_t(std::siz
 
 // Input that is nearly sorted makes runs as long as its order allows; none makes more runs than it
 // is as long as the memory.
+struct OrderCase {
+  std::string name;
+  std::size_t most_runs;
+  std::function<std::uint64_t(std::size_t)> value;
+};
+
+// The cases, and those of numbers that differ from below and from above.
+std::vector<OrderCase> from_both_sides(std::vector<OrderCase> cases) {
+  for (std::size_t i = 0, count = cases.size(); i < count; ++i) {
+    const OrderCase one = cases[i];
+    if (one.name == "all equal") continue;
+    cases.push_back({one.name + ", from above", one.most_runs,
+                     [value = one.value](std::size_t i) { return ~std::uint64_t{0} - value(i); }});
+  }
+  return cases;
+}
+
 TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
   auto random = test::test_random();
   constexpr std::size_t kCount = 250'000, kBlocks = 60;
   constexpr std::size_t kInMemory = kBlocks * kBlock / 8;
   constexpr std::size_t kStep = 1000;
   const auto displaced = [&](std::size_t by) { return (random() % (2 * by * kStep)); };
-  struct Case {
-    std::string name;
-    std::size_t most_runs;
-    std::function<std::uint64_t(std::size_t)> value;
-  };
-  std::vector<Case> cases = {
+  std::vector<OrderCase> cases = from_both_sides({
       {"displaced by a sixth of the memory", 1,
        [&](std::size_t i) { return i * kStep + displaced(kInMemory / 6); }},
       {"one in hundred displaced", 1,
@@ -458,18 +470,12 @@ TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
        [&](std::size_t i) { return (i % 2 == 0 ? kCount + i : kCount - i) * kStep; }},
       {"the greatest and the least in turn", kCount / kInMemory + 2,
        [&](std::size_t i) { return i / kInMemory % 2 == 0 ? random() : random() >> 32; }},
-  };
-  // From both sides. What comes in the middle of the other way makes a run more.
-  for (std::size_t i = 0, count = cases.size(); i < count; ++i) {
-    const auto& [name, most_runs, value] = cases[i];
-    if (name == "all equal") continue;
-    cases.push_back({name + ", from above", most_runs,
-                     [value](std::size_t i) { return ~std::uint64_t{0} - value(i); }});
-  }
+  });
+  // What comes in the middle of the other way makes a run more.
   cases.push_back(
       {"organ pipe", 3, [&](std::size_t i) { return std::min(i, kCount - i) * kStep; }});
   const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
-  for (const Case& one : cases) {
+  for (const OrderCase& one : cases) {
     const RecordList list = list_of(kCount, one.value);
     for (const unsigned threads : {1U, 2U}) {
       SCOPED_TRACE(std::string(one.name) + ", threads " + std::to_string(threads));

@@ -111,6 +111,28 @@ class Files {
   std::vector<std::thread> writers_;
 };
 
+// Inputs of records, as `make` gives one at a time, of which the first may come through a pipe: all
+// in one list.
+inline RecordList add_inputs(Files& files, std::size_t record_bytes, std::size_t inputs, bool pipe,
+                             const std::function<RecordList()>& make) {
+  RecordList all{record_bytes, {}};
+  for (std::size_t i = 0; i < inputs; ++i) {
+    RecordList list = make();
+    all.bytes.insert(all.bytes.end(), list.bytes.begin(), list.bytes.end());
+    pipe&& i == 0 ? files.add_pipe(std::move(list.bytes)) : files.add_input(std::move(list.bytes));
+  }
+  return all;
+}
+
+// The least that a sort takes. A pipe is opened once only: it is found out with nothing in it.
+inline std::uint64_t least_memory(ExternalSortOptions options, bool pipe) {
+  if (pipe) options.inputs = {"/dev/zero"};
+  return least_memory([&](std::uint64_t bytes) {
+    options.resources.memory_bytes = bytes;
+    plan_external_sort(options);
+  });
+}
+
 // The sort of a list of records that lies in a file or comes through a pipe.
 struct ListSort {
   ListSort(RecordList records, RecordFormat format, std::uint64_t memory_bytes,

@@ -94,6 +94,30 @@ struct InputModel {
   }
 };
 
+// Where a step touches.
+std::uint64_t next_touch(std::mt19937_64& random, const InputModel& model) {
+  const std::uint64_t newest = model.next == 0 ? 0 : (model.next - 1) * kB;
+  switch (random() % 8) {
+    case 0:  // a step into the next block
+      return newest + kB;
+    case 1:  // a jump
+      return newest + random() % (6 * kB);
+    case 2:  // around a border
+      return newest + kB + random() % 3 - 1;
+    case 3:  // around the end
+      return model.data.size() + random() % 3 - (model.data.empty() ? 0 : 1);
+    case 4: {  // a comeback, now and then too far
+      const std::uint64_t offset = model.floor() * kB + random() % (model.window_blocks * kB);
+      return random() % 20 == 0 && model.floor() > 0 ? model.floor() * kB - 1 - random() % kB
+                                                     : offset;
+    }
+    case 5:  // beyond the end, now and then
+      return random() % 8 == 0 ? model.filler_end() + random() % (2 * kB) : newest;
+    default:
+      return newest + random() % kB;
+  }
+}
+
 void run_input_case(std::mt19937_64& random, Placing placing) {
   const std::uint64_t comeback = random() % 4;
   const std::uint64_t extra = random() % 3;
@@ -112,33 +136,7 @@ void run_input_case(std::mt19937_64& random, Placing placing) {
     std::uint64_t last_offset = 0;
     std::byte seen{};
     for (int step = 0; step < 60 && expected_error == 0; ++step) {
-      const std::uint64_t newest = model.next == 0 ? 0 : (model.next - 1) * kB;
-      std::uint64_t offset;
-      switch (random() % 8) {
-        case 0:  // a step into the next block
-          offset = newest + kB;
-          break;
-        case 1:  // a jump
-          offset = newest + random() % (6 * kB);
-          break;
-        case 2:  // around a border
-          offset = newest + kB + random() % 3 - 1;
-          break;
-        case 3:  // around the end
-          offset = data.size() + random() % 3 - (data.empty() ? 0 : 1);
-          break;
-        case 4:  // a comeback, now and then too far
-          offset = model.floor() * kB + random() % (model.window_blocks * kB);
-          if (random() % 20 == 0 && model.floor() > 0)
-            offset = model.floor() * kB - 1 - random() % kB;
-          break;
-        case 5:  // beyond the end, now and then
-          offset = random() % 8 == 0 ? model.filler_end() + random() % (2 * kB) : newest;
-          break;
-        default:
-          offset = newest + random() % kB;
-      }
-      offset = std::min<std::uint64_t>(offset, 64 * kB - 1);
+      const std::uint64_t offset = std::min<std::uint64_t>(next_touch(random, model), 64 * kB - 1);
       // The rest of the data's last block is filler too, and placed: no error to expect there.
       last_offset = offset;
       expected_error = model.touch(offset);
@@ -180,20 +178,84 @@ TEST_P(StreamModel, InputStreamAgainstAnArray) {
   for (int i = 0; i < cases() && !HasFailure(); ++i) run_input_case(random, GetParam());
 }
 
+constexpr std::uint64_t kMax = 40 * kB;
+
+// The promises of an output stream, in terms of plain arrays.
+struct OutputModel {
+  std::uint64_t window_blocks;
+  bool may_skip;
+  std::uint64_t next = 0;         // one more than the newest block touched
+  std::uint64_t handed_over = 0;  // as far as the model knows
+  std::vector<bool> touched = std::vector<bool>(kMax / kB);
+  std::vector<bool> written = std::vector<bool>(kMax);
+  std::vector<std::byte> expected = std::vector<std::byte>(kMax);
+
+  std::uint64_t floor() const { return next > window_blocks ? next - window_blocks : 0; }
+
+  // The expected error of handing over all blocks below `end`, or 0: those that were not touched
+  // are skipped, which a sink may not allow.
+  int hand_over(std::uint64_t end) const {
+    for (std::uint64_t i = handed_over; i < end; ++i) {
+      if (!touched[i] && !may_skip) return EINVAL;
+    }
+    return 0;
+  }
+  // That of touching `offset`.
+  int touch(std::uint64_t offset) {
+    const std::uint64_t index = offset / kB;
+    if (index < floor()) return EFAULT;
+    if (index < next) return 0;
+    const std::uint64_t new_floor = index + 1 > window_blocks ? index + 1 - window_blocks : 0;
+    const int error = hand_over(new_floor);
+    handed_over = std::max(handed_over, new_floor);
+    next = index + 1;
+    return error;
+  }
+  void write(std::uint64_t offset, const std::vector<std::byte>& bytes) {
+    touched[offset / kB] = true;
+    std::copy(bytes.begin(), bytes.end(), expected.begin() + offset);
+    std::fill_n(written.begin() + offset, bytes.size(), true);
+  }
+  // And that of ending at `length`.
+  int finish(std::uint64_t length) const {
+    return handed_over * kB > length ? EINVAL : hand_over((length + kB - 1) / kB);
+  }
+  void expect_written(const SinkScript& script, std::uint64_t length) const {
+    EXPECT_EQ(script.finished_at, length);
+    EXPECT_EQ(script.completed + script.skipped, (length + kB - 1) / kB);
+    for (std::uint64_t i = 0; i < length; ++i) {
+      if (written[i]) {
+        ASSERT_EQ(script.data[i], expected[i]) << "at " << i << " of " << length;
+      }
+    }
+  }
+};
+
+std::uint64_t next_touch(std::mt19937_64& random, const OutputModel& model) {
+  const std::uint64_t newest = model.next == 0 ? 0 : (model.next - 1) * kB;
+  switch (random() % 6) {
+    case 0:
+      return newest + kB;
+    case 1:
+      return newest + random() % (model.may_skip ? 5 * kB : 2 * kB);
+    case 2:
+      return model.floor() * kB + random() % (model.window_blocks * kB);
+    case 3:
+      return random() % 30 == 0 && model.floor() > 0 ? model.floor() * kB - 1 : newest;
+    default:
+      return newest + random() % kB;
+  }
+}
+
 void run_output_case(std::mt19937_64& random, Placing placing) {
   const std::uint64_t comeback = random() % 4;
-  constexpr std::uint64_t kMax = 40 * kB;
   auto script = std::make_shared<SinkScript>();
   script->may_skip = random() % 3 != 0;
   script->data.resize(kMax);
   BlockPool pool({.pool_bytes = (comeback + 1 + random() % 3) * kB,
                   .block_bytes = kB,
                   .kind = test::pool_kind(placing)});
-  std::vector<std::byte> expected(kMax);
-  std::vector<bool> written(kMax);
-  std::uint64_t next = 0;
-  std::uint64_t handed_over = 0;  // as far as the model knows
-  std::vector<bool> touched(kMax / kB);
+  OutputModel model{comeback + 1, script->may_skip};
   int expected_error = 0;
   bool finished = false;
   std::uint64_t length = 0;
@@ -202,60 +264,21 @@ void run_output_case(std::mt19937_64& random, Placing placing) {
                                    {.comeback_blocks = comeback, .reserve_bytes = kMax});
     std::byte* p = stream.data();
     for (int step = 0; step < 60 && expected_error == 0; ++step) {
-      const std::uint64_t floor = next > comeback + 1 ? next - comeback - 1 : 0;
-      const std::uint64_t newest = next == 0 ? 0 : (next - 1) * kB;
-      std::uint64_t offset;
-      switch (random() % 6) {
-        case 0:
-          offset = newest + kB;
-          break;
-        case 1:
-          offset = newest + random() % (script->may_skip ? 5 * kB : 2 * kB);
-          break;
-        case 2:
-          offset = floor * kB + random() % ((comeback + 1) * kB);
-          break;
-        case 3:
-          offset = random() % 30 == 0 && floor > 0 ? floor * kB - 1 : newest;
-          break;
-        default:
-          offset = newest + random() % kB;
-      }
-      offset = std::min<std::uint64_t>(offset, kMax - 1);
-      const std::uint64_t index = offset / kB;
+      const std::uint64_t offset = std::min<std::uint64_t>(next_touch(random, model), kMax - 1);
       const std::size_t bytes = 1 + random() % std::min<std::uint64_t>(kB - offset % kB, 3000);
-      if (index < floor) {
-        expected_error = EFAULT;
-      } else if (index >= next) {
-        // Blocks that leave the window untouched are skipped, which this sink may not allow.
-        const std::uint64_t new_floor = index + 1 > comeback + 1 ? index - comeback : 0;
-        for (std::uint64_t i = handed_over; i < new_floor; ++i) {
-          if (!touched[i] && !script->may_skip) expected_error = EINVAL;
-        }
-        handed_over = std::max(handed_over, new_floor);
-        next = index + 1;
-      }
+      expected_error = model.touch(offset);
       const auto bytes_to_write = random_bytes(random, bytes);
       const Failure failure =
           guarded([&] { std::memcpy(p + offset, bytes_to_write.data(), bytes); });
       ASSERT_EQ(failure.error, expected_error) << failure.message();
       if (expected_error != 0) break;
-      touched[index] = true;
-      std::copy(bytes_to_write.begin(), bytes_to_write.end(), expected.begin() + offset);
-      std::fill(written.begin() + offset, written.begin() + offset + bytes, true);
+      model.write(offset, bytes_to_write);
       ASSERT_LE(pool.statistics().blocks_in_use, comeback + 1);
     }
     if (expected_error == 0 && random() % 8 != 0) {
-      const std::uint64_t end = next * kB;
+      const std::uint64_t end = model.next * kB;
       length = end == 0 ? 0 : end - random() % (std::min<std::uint64_t>(end, 2 * kB));
-      int finish_error = 0;
-      if (handed_over * kB > length) {
-        finish_error = EINVAL;
-      } else {
-        for (std::uint64_t i = handed_over; i < (length + kB - 1) / kB; ++i) {
-          if (!touched[i] && !script->may_skip) finish_error = EINVAL;
-        }
-      }
+      const int finish_error = model.finish(length);
       try {
         stream.finish(length);
         EXPECT_EQ(finish_error, 0);
@@ -272,15 +295,7 @@ void run_output_case(std::mt19937_64& random, Placing placing) {
   EXPECT_EQ(pool.statistics().blocks_in_use, 0u);
   EXPECT_EQ(script->abandoned, !finished);
   EXPECT_TRUE(script->in_order);
-  if (finished) {
-    EXPECT_EQ(script->finished_at, length);
-    EXPECT_EQ(script->completed + script->skipped, (length + kB - 1) / kB);
-    for (std::uint64_t i = 0; i < length; ++i) {
-      if (written[i]) {
-        ASSERT_EQ(script->data[i], expected[i]) << "at " << i << " of " << length;
-      }
-    }
-  }
+  if (finished) model.expect_written(*script, length);
 }
 
 TEST_P(StreamModel, OutputStreamAgainstAnArray) {
