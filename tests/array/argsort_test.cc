@@ -19,7 +19,7 @@
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::argsort_test { namespace {
 
 // Those around which another way begins.
 std::vector<std::size_t> sizes() {
@@ -56,9 +56,9 @@ TYPED_TEST_SUITE(ArgsortTest, NumberTypes);
 
 TYPED_TEST(ArgsortTest, LikeStableSortOfPlaces) {
   auto random = test_random();
-  for (const Shape shape : kShapes) {
+  for (const ArrayShape shape : kArrayShapes) {
     for (const std::size_t count : sizes()) {
-      const Order order = random_order(random);
+      const Order order = random_direction(random);
       const auto keys = numbers_of<TypeParam>(shape, count, random);
       const auto expected = expected_places(keys, order);
       const auto before = keys;
@@ -108,7 +108,7 @@ std::vector<std::uint64_t> places_by_engine(const std::vector<T>& keys, unsigned
 TYPED_TEST(ArgsortTest, ByThreads) {
   auto random = test_random();
   constexpr std::size_t kCount = 9001, kShare = 500;
-  for (const Shape shape : kShapes) {
+  for (const ArrayShape shape : kArrayShapes) {
     const auto keys = numbers_of<TypeParam>(shape, kCount, random);
     const auto expected = expected_places(keys);
     for (const unsigned threads : {1u, 2u, 7u}) {
@@ -204,7 +204,7 @@ TEST(Argsort, KeysBeyondASample) {
 TEST(Argsort, Large) {
   if (kThreadSanitizer) GTEST_SKIP() << "the thread sanitizer makes it too slow";
   auto random = test_random();
-  const auto keys = numbers_of<double>(Shape::kUniform, (std::size_t{1} << 21) + 77, random);
+  const auto keys = numbers_of<double>(ArrayShape::kUniform, (std::size_t{1} << 21) + 77, random);
   const auto expected = expected_places(keys);
   for (const unsigned threads : {1u, 2u, 7u}) {
     ASSERT_EQ(argsort<std::uint64_t>(keys, {.threads = threads}), expected);
@@ -274,9 +274,9 @@ struct Odd {
 // Values that are carried with their keys, and values that are fetched: the latter of all sizes.
 TYPED_TEST(SortByKeyTest, ValuesFollowTheirKeys) {
   auto random = test_random();
-  for (const Shape shape : kShapes) {
+  for (const ArrayShape shape : kArrayShapes) {
     for (const std::size_t count : sizes()) {
-      const Order order = random_order(random);
+      const Order order = random_direction(random);
       const auto given = numbers_of<TypeParam>(shape, count, random);
       const auto places = expected_places(given, order);
       const SortOptions options{.order = order};
@@ -320,7 +320,7 @@ TEST(SortByKey, Large) {
   auto random = test_random();
   // Pairs of 16 bytes pay for two threads from 2^20 on.
   const std::size_t count = (std::size_t{1} << (kThreadSanitizer ? 20 : 21)) + 5;
-  const auto given = numbers_of<std::uint64_t>(Shape::kUniform, count, random);
+  const auto given = numbers_of<std::uint64_t>(ArrayShape::kUniform, count, random);
   const auto places = expected_places(given);
   for (const unsigned threads : {2u, 7u}) {
     auto keys = given;
@@ -372,4 +372,4 @@ TEST(SortByKey, ArraysOfDifferentLengthsAreRefused) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::argsort_test

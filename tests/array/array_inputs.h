@@ -23,7 +23,7 @@ using NumberTypes =
     testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t,
                    std::int32_t, float, std::uint64_t, std::int64_t, double>;
 
-enum class Shape {
+enum class ArrayShape {
   kUniform,  // all bits at random, NaNs of both signs among them
   kEqual,
   kFew,   // seven values
@@ -35,9 +35,10 @@ enum class Shape {
   kLateLow,  // equal but for a few less ones at the end
   kPrefix,   // the upper bits agree in large groups, the lower ones do not
 };
-inline constexpr Shape kShapes[] = {
-    Shape::kUniform,  Shape::kEqual,        Shape::kFew,    Shape::kZipf,    Shape::kSorted,
-    Shape::kReversed, Shape::kNearlySorted, Shape::kNarrow, Shape::kLateLow, Shape::kPrefix};
+inline constexpr ArrayShape kArrayShapes[] = {
+    ArrayShape::kUniform, ArrayShape::kEqual,    ArrayShape::kFew,          ArrayShape::kZipf,
+    ArrayShape::kSorted,  ArrayShape::kReversed, ArrayShape::kNearlySorted, ArrayShape::kNarrow,
+    ArrayShape::kLateLow, ArrayShape::kPrefix};
 
 template <typename T>
 T from_low_bits(std::uint64_t word) {
@@ -53,15 +54,15 @@ inline std::uint64_t zipf_rank(std::uint64_t word, std::size_t count) {
 }
 
 template <typename T, typename Random>
-T number_of(Shape shape, std::size_t i, std::size_t count, Random& random) {
+T number_of(ArrayShape shape, std::size_t i, std::size_t count, Random& random) {
   const std::uint64_t word = random();
   const auto plain = [](std::uint64_t n) { return static_cast<T>(n); };
   switch (shape) {
-    case Shape::kUniform:
+    case ArrayShape::kUniform:
       return from_low_bits<T>(word);
-    case Shape::kEqual:
+    case ArrayShape::kEqual:
       return plain(77);
-    case Shape::kFew:
+    case ArrayShape::kFew:
       if constexpr (std::is_floating_point_v<T>) {
         constexpr T kValues[] = {T(-0.0),
                                  T(0.0),
@@ -73,19 +74,19 @@ T number_of(Shape shape, std::size_t i, std::size_t count, Random& random) {
         return kValues[word % 7];
       }
       return plain(word % 7 * 0x2492492492492492);
-    case Shape::kZipf:
+    case ArrayShape::kZipf:
       return from_low_bits<T>(zipf_rank(word, count) * 0x9e3779b97f4a7c15);
-    case Shape::kSorted:
+    case ArrayShape::kSorted:
       return plain(i);
-    case Shape::kReversed:
+    case ArrayShape::kReversed:
       return plain(count - i);
-    case Shape::kNearlySorted:
+    case ArrayShape::kNearlySorted:
       return plain(word % 20 == 0 ? word % (count + 1) : i);
-    case Shape::kNarrow:
+    case ArrayShape::kNarrow:
       return from_low_bits<T>((word & 0x30) | 0x41);
-    case Shape::kLateLow:
+    case ArrayShape::kLateLow:
       return plain(i + 5 > count ? i % 3 : 100);
-    case Shape::kPrefix:
+    case ArrayShape::kPrefix:
       return from_low_bits<T>((word % 5 << (8 * sizeof(T) - 5)) | (word >> 32 & 0x3ff));
   }
   return T{};
@@ -100,7 +101,7 @@ inline std::vector<std::size_t> small_sizes_and(std::initializer_list<std::size_
 }
 
 template <typename T, typename Random>
-std::vector<T> numbers_of(Shape shape, std::size_t count, Random& random) {
+std::vector<T> numbers_of(ArrayShape shape, std::size_t count, Random& random) {
   std::vector<T> numbers(count);
   for (std::size_t i = 0; i < count; ++i) numbers[i] = number_of<T>(shape, i, count, random);
   return numbers;

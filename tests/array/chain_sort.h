@@ -11,8 +11,6 @@
 
 namespace vortex::test {
 
-using namespace detail;
-
 struct ChainSortChunks {
   std::size_t spare = 0;
   std::size_t least_free = 0;  // at any time
@@ -21,6 +19,7 @@ struct ChainSortChunks {
 // Sorts more than ChainSorter::Dense::kMax records where they are, as InPlaceSort does.
 template <typename Record, typename KeyOf>
 ChainSortChunks sort_by_chains(std::span<Record> records, KeyOf key_of) {
+  using namespace detail;
   using Sorter = ChainSorter<Record, KeyOf>;
   using Arena = ChunkArena<Record>;
   const SortRules<Record, KeyOf> rules{key_of};
@@ -29,7 +28,7 @@ ChainSortChunks sort_by_chains(std::span<Record> records, KeyOf key_of) {
   const std::unique_ptr<Record[]> spare(new Record[chunks.spare * Arena::kChunkRecords]);
   Arena arena(records.data(), records.size() / Arena::kChunkRecords, spare.get(), chunks.spare);
   const NoCodec<Record> codec;
-  ArrayOutput<Record, NoCodec<Record>> output(arena, codec);
+  detail::ArrayOutput<Record, NoCodec<Record>> output(arena, codec);
   output.start(records.data());
   Sorter sorter(rules, arena, output);
   sorter.sort_array(records.data(), records.size(), KeyRange<typename Sorter::Bits>{}, codec);

@@ -16,7 +16,7 @@
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/record_codec.h"
 
-namespace vortex { namespace {
+namespace vortex::dense_sorter_test { namespace {
 
 using namespace detail;
 
@@ -97,4 +97,4 @@ TEST(DenseSorter, SortsToAnOutput) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::dense_sorter_test

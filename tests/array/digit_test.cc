@@ -15,7 +15,7 @@
 #include "vortex/detail/radix/split.h"
 #include "vortex/detail/record/key.h"
 
-namespace vortex { namespace {
+namespace vortex::digit_test { namespace {
 
 using namespace detail;
 
@@ -181,4 +181,4 @@ TYPED_TEST(DoublingDigitOf, IsMonotoneAndKnowsItsRanges) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::digit_test

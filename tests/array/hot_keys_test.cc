@@ -11,7 +11,7 @@
 
 #include "tests/support/random_seed.h"
 
-namespace vortex { namespace {
+namespace vortex::hot_keys_test { namespace {
 
 using namespace detail;
 
@@ -135,4 +135,4 @@ TYPED_TEST(CountedKeysOf, LikeStdSort) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::hot_keys_test

@@ -13,7 +13,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/sort.h"
 
-namespace vortex::detail { namespace {
+namespace vortex::detail::kept_memory_test { namespace {
 
 TEST(KeptMemory, IsGivenAgainWhereItIsLargeEnough) {
   const void* small = nullptr;
@@ -105,4 +105,4 @@ TEST(KeptMemory, PiecesDoNotOverlap) {
 
 }  // namespace
 
-}  // namespace vortex::detail
+}  // namespace vortex::detail::kept_memory_test

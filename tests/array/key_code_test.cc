@@ -14,7 +14,7 @@
 #include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex { namespace {
+namespace vortex::key_code_test { namespace {
 
 template <typename K>
 using BitsOf = std::conditional_t<
@@ -89,4 +89,4 @@ TYPED_TEST(KeyCode, EncodesTheOrderOfNumbers) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::key_code_test

@@ -22,7 +22,7 @@
 #include "vortex/detail/radix/chunk_movers.h"
 #include "vortex/sort.h"
 
-namespace vortex { namespace {
+namespace vortex::many_threads_test { namespace {
 
 using namespace detail;
 
@@ -221,4 +221,4 @@ TEST(ManyThreads, ByteStringsAreGroupedBySeveral) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::many_threads_test

@@ -100,7 +100,7 @@ constexpr K from_key_bits(KeyBits<K> bits) noexcept {
 }
 
 template <typename Random>
-Order random_order(Random& random) {
+Order random_direction(Random& random) {
   return random() % 2 == 0 ? Order::kAscending : Order::kDescending;
 }
 

@@ -51,7 +51,7 @@ void operator delete(void* memory, std::size_t) noexcept { give(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { give(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { give(memory); }
 
-namespace vortex { namespace {
+namespace vortex::parallel_sort_memory_test { namespace {
 
 using namespace detail;
 
@@ -189,4 +189,4 @@ TEST(StringSortMemory, WithoutMemoryAllViewsAreThere) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::parallel_sort_memory_test

@@ -21,7 +21,7 @@
 #include "vortex/detail/radix/chunk_movers.h"
 #include "vortex/sort.h"
 
-namespace vortex { namespace {
+namespace vortex::parallel_sort_test { namespace {
 
 using namespace detail;
 
@@ -354,4 +354,4 @@ TEST(ChunkMovers, FollowsPathsAndCycles) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::parallel_sort_test

@@ -26,7 +26,7 @@
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 
-namespace vortex { namespace {
+namespace vortex::radix_sort_test { namespace {
 
 constexpr std::size_t kSampled = 512;  // records that the sort looks at before it chooses a split
 
@@ -605,4 +605,4 @@ TEST(RadixSortTest, SortTakesAVanishingArray) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::radix_sort_test

@@ -22,7 +22,7 @@
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/sort.h"
 
-namespace vortex { namespace {
+namespace vortex::record_moves_test { namespace {
 
 enum class Cycles { kRandom, kOne, kPairs, kNone };
 
@@ -189,4 +189,4 @@ TYPED_TEST(NaturalRunsTest, SortedLikeByStableSort) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::record_moves_test

@@ -16,7 +16,7 @@
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::select_test { namespace {
 
 std::vector<std::size_t> sizes() {
   auto sizes = small_sizes_and({511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 2100, 20000});
@@ -40,15 +40,15 @@ TYPED_TEST_SUITE(SelectTest, NumberTypes);
 template <typename T, typename Body>
 void for_each_array(const Body& body) {
   auto random = test_random();
-  for (const Shape shape : kShapes) {
+  for (const ArrayShape shape : kArrayShapes) {
     for (const std::size_t count : sizes()) {
       // The large ones with some shapes only, and half of the places, to save time.
       const bool large = count > 30000;
-      if (large && shape != Shape::kUniform && shape != Shape::kZipf) continue;
+      if (large && shape != ArrayShape::kUniform && shape != ArrayShape::kZipf) continue;
       SCOPED_TRACE(testing::Message() << count << " of shape " << static_cast<int>(shape));
       auto places = some_places(count, random);
       if (large) places.resize(1 + random() % places.size());
-      const Order order = random_order(random);
+      const Order order = random_direction(random);
       ASSERT_NO_FATAL_FAILURE(body(numbers_of<T>(shape, count, random), places, order));
     }
   }
@@ -106,7 +106,7 @@ TYPED_TEST(SelectTest, TheLeastWhereverItLies) {
 TYPED_TEST(SelectTest, TheNthKeyByThreads) {
   auto random = test_random();
   constexpr std::size_t kCount = 30001, kShare = 2000;
-  for (const Shape shape : kShapes) {
+  for (const ArrayShape shape : kArrayShapes) {
     const auto numbers = numbers_of<TypeParam>(shape, kCount, random);
     const auto keys =
         detail::keys_of_numbers(numbers.data(), detail::number_form<TypeParam>(Order::kAscending));
@@ -239,7 +239,7 @@ TEST(Select, RecordsByTheirKeys) {
 // The bound sinks all the time, or never.
 TEST(Select, LeastKeysOfAllOrders) {
   auto random = test_random();
-  for (const Shape shape : kShapes) {
+  for (const ArrayShape shape : kArrayShapes) {
     const auto numbers = numbers_of<std::uint64_t>(shape, 20000, random);
     const auto keys = detail::keys_of_numbers(
         numbers.data(), detail::number_form<std::uint64_t>(Order::kAscending));
@@ -290,4 +290,4 @@ TEST(Select, Large) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::select_test

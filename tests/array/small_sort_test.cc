@@ -13,7 +13,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 
-namespace vortex { namespace {
+namespace vortex::small_sort_test { namespace {
 
 using namespace detail;
 
@@ -162,4 +162,4 @@ TEST(StableSmallSortOfPairs, KeepsTheOrderOfEqualKeys) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::small_sort_test

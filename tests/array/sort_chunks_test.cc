@@ -13,7 +13,7 @@
 #include "tests/support/same_bytes.h"
 #include "vortex/array_calls.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::sort_chunks_test { namespace {
 
 struct Item {
   std::uint16_t price;
@@ -34,7 +34,7 @@ TYPED_TEST_SUITE(ChunksTest, NumberTypes);
 
 TYPED_TEST(ChunksTest, LikeOneArray) {
   auto random = test_random();
-  for (const Shape shape : kShapes) {
+  for (const ArrayShape shape : kArrayShapes) {
     for (int turn = 0; turn < 6; ++turn) {
       std::vector<std::vector<TypeParam>> chunks;
       std::vector<TypeParam> expected;
@@ -91,9 +91,9 @@ TYPED_TEST_SUITE(UniqueTest, NumberTypes);
 
 TYPED_TEST(UniqueTest, OneOfEachNumber) {
   auto random = test_random();
-  for (const Shape shape : kShapes) {
+  for (const ArrayShape shape : kArrayShapes) {
     for (const std::size_t count : {0, 1, 2, 3, 40, 129, 600, 20000}) {
-      const Order order = random_order(random);
+      const Order order = random_direction(random);
       auto numbers = numbers_of<TypeParam>(shape, static_cast<std::size_t>(count), random);
       const std::set expected(numbers.begin(), numbers.end(), before_in(order));
       const std::size_t kept = sort_unique(numbers, {.order = order});
@@ -132,4 +132,4 @@ TEST(Unique, TheFirstOfEqualRecordsStays) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::sort_chunks_test

@@ -25,7 +25,7 @@
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 
-namespace vortex { namespace {
+namespace vortex::sort_test { namespace {
 
 using namespace detail;
 
@@ -232,7 +232,7 @@ TYPED_TEST(SortKeysTest, FewValuesAndMore) {
           keys[count - 1 - random() % (count / 8)] = test::from_low_bits<TypeParam>(random());
         }
         SCOPED_TRACE(std::to_string(values) + (crowded ? " values, crowded" : " values"));
-        ASSERT_NO_FATAL_FAILURE(expect_sorted(keys, {.order = test::random_order(random)}));
+        ASSERT_NO_FATAL_FAILURE(expect_sorted(keys, {.order = test::random_direction(random)}));
       }
     }
   });
@@ -620,4 +620,4 @@ TEST(Sort, ByStringsThatBeginEachOther) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::sort_test

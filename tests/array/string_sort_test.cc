@@ -18,7 +18,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/array_calls.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::string_sort_test { namespace {
 
 using Random = std::mt19937_64;
 
@@ -240,4 +240,4 @@ TEST(UniqueRecords, ByStringsAndByTuples) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::string_sort_test

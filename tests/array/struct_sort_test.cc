@@ -27,7 +27,7 @@
 #include "vortex/record_order.h"
 #include "vortex/sort.h"
 
-namespace vortex { namespace {
+namespace vortex::struct_sort_test { namespace {
 
 enum class Colour : std::uint8_t { kRed, kBlue = 200 };
 enum class Level : std::int32_t { kLow = -5, kHigh = 5 };
@@ -191,7 +191,7 @@ TYPED_TEST(StructSortTest, ByAMemberAndByAFunction) {
       const bool large = count > 1000;
       if (large && keys != Keys::kUniform && keys != Keys::kTwoClusters) continue;
       const auto records = make_records<TypeParam>(keys, count, random);
-      const SortOptions options{.order = test::random_order(random), .threads = 1};
+      const SortOptions options{.order = test::random_direction(random), .threads = 1};
       const std::size_t misplaced = random() % 2 * (random() % 8);
       SCOPED_TRACE(testing::Message()
                    << "keys " << static_cast<int>(keys) << ", misplaced by " << misplaced);
@@ -385,4 +385,4 @@ TEST(StructSort, ByAnInheritedMember) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::struct_sort_test

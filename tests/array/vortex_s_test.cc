@@ -18,7 +18,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/radix_sort.h"
 
-namespace vortex { namespace {
+namespace vortex::vortex_s_test { namespace {
 
 constexpr std::size_t kKiB = 1024;
 
@@ -224,4 +224,4 @@ TEST(VortexSErrors, RefusedMovesAreThrown) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::vortex_s_test

@@ -13,7 +13,7 @@
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
 
-namespace vortex::cli { namespace {
+namespace vortex::cli::disk_bound_test { namespace {
 
 constexpr DiskSpeed kSpeed = {.read = 200, .write = 100, .copy = 80};
 
@@ -115,4 +115,4 @@ TEST_F(DiskBoundTest, MissingInputsAreErrors) {
 
 }  // namespace
 
-}  // namespace vortex::cli
+}  // namespace vortex::cli::disk_bound_test

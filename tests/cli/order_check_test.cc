@@ -17,7 +17,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::cli { namespace {
+namespace vortex::cli::order_check_test { namespace {
 
 // Records of few different bytes, so that ties and prefixes that are equal are frequent.
 std::vector<std::byte> random_records(std::mt19937_64& random, std::size_t bytes) {
@@ -204,4 +204,4 @@ TEST(ByteSize, UnderstandsUnits) {
 
 }  // namespace
 
-}  // namespace vortex::cli
+}  // namespace vortex::cli::order_check_test

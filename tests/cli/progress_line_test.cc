@@ -13,7 +13,7 @@
 #include "cli/common/suggestion.h"
 #include "vortex/error.h"
 
-namespace vortex::cli { namespace {
+namespace vortex::cli::progress_line_test { namespace {
 
 TEST(ProgressText, HasWhatFits) {
   const ProgressFacts facts{.step = "writing",
@@ -103,4 +103,4 @@ TEST(MessagesForPeople, HaveNoOffsetsAndBlocks) {
 
 }  // namespace
 
-}  // namespace vortex::cli
+}  // namespace vortex::cli::progress_line_test

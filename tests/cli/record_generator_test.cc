@@ -16,7 +16,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::cli { namespace {
+namespace vortex::cli::record_generator_test { namespace {
 
 constexpr std::array kNumberDistributions = {Distribution::kUniform,      Distribution::kZipf,
                                              Distribution::kSorted,       Distribution::kReversed,
@@ -263,4 +263,4 @@ TEST(RecordGenerator, RefusesWhatDoesNotGoTogether) {
 
 }  // namespace
 
-}  // namespace vortex::cli
+}  // namespace vortex::cli::record_generator_test

@@ -45,7 +45,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/thread/activity.h"
 
-namespace vortex { namespace {
+namespace vortex::disk_test { namespace {
 
 using Bytes = std::vector<std::byte>;
 using Kind = PlannedFault::Kind;
@@ -882,4 +882,4 @@ TEST(RegisteredMemory, IsUsedExactlyWhereItIs) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::disk_test

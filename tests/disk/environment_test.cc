@@ -19,7 +19,7 @@
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::environment_test { namespace {
 
 TEST(Environments, IoUring) {
   io_uring_params parameters{};
@@ -90,4 +90,4 @@ TEST(Environments, Userfaultfd) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::environment_test

@@ -29,7 +29,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 
-namespace vortex { namespace {
+namespace vortex::file_room_test { namespace {
 
 using test::Backend;
 using test::in_child;
@@ -280,4 +280,4 @@ TEST_F(GrowingFile, IsCutToSizeInEachPartOfAStripedFile) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::file_room_test

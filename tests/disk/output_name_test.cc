@@ -33,7 +33,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/line_sort.h"
 
-namespace vortex { namespace {
+namespace vortex::output_name_test { namespace {
 
 using test::error_of;
 using test::file_text;
@@ -550,4 +550,4 @@ TEST_F(ContentsInPlaceOfFiles, SayWhenTheyAreNotWhole) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::output_name_test

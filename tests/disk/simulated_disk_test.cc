@@ -18,7 +18,7 @@
 #include "vortex/disk.h"
 #include "vortex/error.h"
 
-namespace vortex { namespace {
+namespace vortex::simulated_disk_test { namespace {
 
 constexpr std::uint64_t kMillisecond = 1'000'000;
 
@@ -324,4 +324,4 @@ TEST(DiskSpeed, TimeOfReadingAndWriting) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::simulated_disk_test

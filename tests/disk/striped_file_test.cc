@@ -32,7 +32,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 
-namespace vortex { namespace {
+namespace vortex::striped_file_test { namespace {
 
 using test::random_text;
 
@@ -565,4 +565,4 @@ TEST(StripedFile, OpensItsOwnDisks) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::striped_file_test

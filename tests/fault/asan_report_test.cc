@@ -9,7 +9,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/input_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::asan_report_test { namespace {
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
 constexpr const char kReport[] = "AddressSanitizer: SEGV on unknown address 0x0{8,}1230";
@@ -85,4 +85,4 @@ TYPED_TEST(AsanReport, BehindAStreamsError) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::asan_report_test

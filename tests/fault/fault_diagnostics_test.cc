@@ -17,7 +17,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::fault_diagnostics_test { namespace {
 
 using test::action_of;
 using test::failing_at;
@@ -252,4 +252,4 @@ TYPED_TEST(FaultDiagnostics, AnEarlierHandlerThatReturnsDoesNotStopTheEnd) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::fault_diagnostics_test

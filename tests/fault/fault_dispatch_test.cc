@@ -31,7 +31,7 @@
 #include <immintrin.h>
 #endif
 
-namespace vortex { namespace {
+namespace vortex::fault_dispatch_test { namespace {
 
 using test::dispatcher;
 using test::fails;
@@ -474,4 +474,4 @@ TYPED_TEST(FaultDispatch, AsynchronousSignals) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::fault_dispatch_test

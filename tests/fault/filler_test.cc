@@ -23,7 +23,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/thread/this_thread.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::filler_test { namespace {
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
 
@@ -239,4 +239,4 @@ TYPED_TEST(FillerDeathTest, TheProcessEndsInsideAFaultOfAnotherStream) {
   EXPECT_EXIT(touch_through_another(), TestFixture::has_ended, "the test says so");
 }
 
-}}  // namespace vortex::test
+}}  // namespace vortex::test::filler_test

@@ -25,7 +25,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::guarded_test { namespace {
 
 using test::contains;
 using test::SourceScript;
@@ -500,4 +500,4 @@ TEST(Guarded, DestroyedUnderWaitingThreads) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::guarded_test

@@ -16,7 +16,7 @@
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::handler_order_test { namespace {
 
 using ::testing::KilledBySignal;
 
@@ -391,4 +391,4 @@ TEST_F(SharedLibsigsegv, InstalledBeforeOursIsAnError) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::handler_order_test

@@ -14,7 +14,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/thread/this_thread.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::late_fault_test { namespace {
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
 
@@ -70,4 +70,4 @@ TEST_F(LateFaults, OfABlockThatWasWrittenAreForgotten) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::late_fault_test

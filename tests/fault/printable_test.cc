@@ -10,7 +10,7 @@
 #include "vortex/error.h"
 #include "vortex/fault/diagnostics.h"
 
-namespace vortex { namespace {
+namespace vortex::printable_test { namespace {
 
 TEST(Printable, LeavesTextAlone) {
   for (const std::string text :
@@ -68,4 +68,4 @@ TEST(Printable, IsWhatErrorsAndFailuresSay) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::printable_test

@@ -14,7 +14,7 @@
 #include "tests/support/threads.h"
 #include "vortex/error.h"
 
-namespace vortex { namespace {
+namespace vortex::region_table_test { namespace {
 
 struct Nobody final : FaultServer {
   bool serve(const Fault&, Failure&) noexcept override { return true; }
@@ -213,4 +213,4 @@ TEST(RegionTable, LookupsWhileRegionsComeAndGo) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::region_table_test

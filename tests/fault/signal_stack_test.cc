@@ -34,7 +34,7 @@
 #define AT_MINSIGSTKSZ 51
 #endif
 
-namespace vortex::test { namespace {
+namespace vortex::test::signal_stack_test { namespace {
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
 
@@ -486,4 +486,4 @@ TYPED_TEST(SmallStacks, AnEarlierHandlerMayGoOnElsewhere) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::signal_stack_test

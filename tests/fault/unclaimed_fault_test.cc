@@ -17,7 +17,7 @@
 #include "tests/support/threads.h"
 #include "vortex/input_stream.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::unclaimed_fault_test { namespace {
 
 using ::testing::KilledBySignal;
 
@@ -409,4 +409,4 @@ TYPED_TEST(UnclaimedFault, NoneIsLostWhileTheEngineComesAndGoes) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::unclaimed_fault_test

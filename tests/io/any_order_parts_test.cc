@@ -12,7 +12,7 @@
 #include "io/array/held_blocks.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex { namespace {
+namespace vortex::any_order_parts_test { namespace {
 
 constexpr std::size_t kDepth = 4;
 
@@ -190,4 +190,4 @@ TEST(HeldBlocks, AgainstAModel) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::any_order_parts_test

@@ -26,7 +26,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/os/memory.h"
 
-namespace vortex { namespace {
+namespace vortex::any_order_test { namespace {
 
 using test::Backend;
 using test::kBlock;
@@ -639,4 +639,4 @@ TEST(AnyOrderOptions, MemoryGrowsWithWhatIsAskedFor) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::any_order_test

@@ -30,7 +30,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::descriptor_stream_test { namespace {
 
 using test::random_text;
 
@@ -470,4 +470,4 @@ TEST(Files, CanBeDevices) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::descriptor_stream_test

@@ -29,7 +29,7 @@
 #include "vortex/file_array.h"
 #include "vortex/os/memory.h"
 
-namespace vortex { namespace {
+namespace vortex::file_array_test { namespace {
 
 using test::Backend;
 using test::file_text;
@@ -766,4 +766,4 @@ INSTANTIATE_TEST_SUITE_P(Settings, FileArrays,
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::file_array_test

@@ -26,7 +26,7 @@
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 
-namespace vortex { namespace {
+namespace vortex::file_libraries_test { namespace {
 
 constexpr std::size_t kBlock = std::size_t{64} << 10;
 constexpr std::size_t kFile = (test::kShadowMemory ? 2 : 16) * (std::size_t{1} << 20) + 12345;
@@ -494,4 +494,4 @@ TEST_F(AnyOrderFormats, SqliteDeserialize) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::file_libraries_test

@@ -58,7 +58,7 @@ extern "C" int fsync(int file) {
   return static_cast<int>(syscall(SYS_fsync, file));
 }
 
-namespace vortex { namespace {
+namespace vortex::file_limits_test { namespace {
 
 using test::error_of;
 
@@ -521,4 +521,4 @@ TEST(WholeElements, AreWhatAPipeMustEndWith) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::file_limits_test

@@ -43,7 +43,7 @@
 #include "vortex/output_stream.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex { namespace {
+namespace vortex::file_stream_test { namespace {
 
 using test::Backend;
 using test::file_text;
@@ -922,4 +922,4 @@ TEST_P(LargeFile, IsWrittenWhereAWriterJumps) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::file_stream_test

@@ -25,7 +25,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 
-namespace vortex { namespace {
+namespace vortex::no_allocation_io_test { namespace {
 
 using test::Backend;
 using test::HeapAtRest;
@@ -376,4 +376,4 @@ TEST(NoAllocationPageCache, EveryMethod) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::no_allocation_io_test

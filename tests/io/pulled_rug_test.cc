@@ -42,7 +42,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 
-namespace vortex { namespace {
+namespace vortex::pulled_rug_test { namespace {
 
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals(__FILE__));
@@ -421,4 +421,4 @@ TEST(PulledRug, ForkWithRequestsUnderWay) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::pulled_rug_test

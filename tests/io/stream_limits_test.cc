@@ -33,7 +33,7 @@
 #include "vortex/stream.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::stream_limits_test { namespace {
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::uint64_t kWords = 40'000;  // of the file, which is some blocks long
@@ -338,7 +338,6 @@ struct ClaimedRange {
   std::uint64_t size() const { return count; }
 };
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 // The number of words whose bytes wrap around to those of one.
 constexpr std::uint64_t kWraps = (std::uint64_t{1} << 61) + 1;
 
@@ -387,11 +386,6 @@ void with_bucket(const Use& use) {
   BucketStream bucket(pool);
   use(bucket);
 }
-
-#define CALL(name, endings, ...)                               \
-  ExtremeNumber {                                              \
-    name, kMost, endings, [](std::uint64_t n) { __VA_ARGS__; } \
-  }
 
 const ExtremeNumber kCalls[] = {
     CALL("FileArray::allocate(count)", Ends{EFBIG},
@@ -545,4 +539,4 @@ TEST(StreamNumber, ThatIsRefusedLeavesNoFile) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::stream_limits_test

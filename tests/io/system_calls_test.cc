@@ -38,7 +38,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/thread/this_thread.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::system_calls_test { namespace {
 
 // A buffered write touches up to 2 MiB before it copies them: windows hold 3 MiB.
 constexpr std::size_t kBlock = std::size_t{256} << 10;
@@ -598,4 +598,4 @@ TEST_F(SystemCalls, AForkedChildMakesItsOwn) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::system_calls_test

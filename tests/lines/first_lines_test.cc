@@ -20,7 +20,7 @@
 #include "vortex/line_sort.h"
 #include "vortex/memory_budget.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::first_lines_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -207,4 +207,4 @@ TEST(FirstLines, ALongBoundIsNotKept) {
   }
 }
 
-}}  // namespace vortex::test
+}}  // namespace vortex::test::first_lines_test

@@ -12,7 +12,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::framing_test { namespace {
 
 using Records = std::vector<std::string>;
 
@@ -175,4 +175,4 @@ TEST(Framing, AFunctionSaysHowLong) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::framing_test

@@ -25,7 +25,7 @@
 #include "vortex/disk.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::line_files_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kBlock = 16 << 10;
@@ -928,4 +928,4 @@ TEST_F(LineFiles, RandomBytesAreReadAsAnyFraming) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::line_files_test

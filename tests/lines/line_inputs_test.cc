@@ -20,7 +20,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::line_inputs_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -317,4 +317,4 @@ TEST(FewLinesThatAreAwaited, EndWhereTheyAreStopped) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::line_inputs_test

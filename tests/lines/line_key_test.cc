@@ -28,7 +28,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::line_key_test { namespace {
 
 constexpr bool kSanitized = kAddressSanitizer || kThreadSanitizer;
 constexpr const char* kLocales[] = {"C", "en_US.UTF-8", "de_DE.ISO-8859-1"};
@@ -719,4 +719,4 @@ TEST_F(LineKey, FuzzedInputs) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::line_key_test

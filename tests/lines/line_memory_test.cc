@@ -18,7 +18,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::line_memory_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -224,4 +224,4 @@ TEST_F(PeakTest, OfAMergeOfManyInputs) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::line_memory_test

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace vortex { namespace {
+namespace vortex::line_plan_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -63,4 +63,4 @@ TEST_P(LinePlans, SortedInputsAreNotReadFarAhead) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::line_plan_test

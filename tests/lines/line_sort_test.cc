@@ -16,7 +16,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::line_sort_test { namespace {
 
 std::vector<LineOrder> all_orders() {
   std::vector<LineOrder> orders;
@@ -189,4 +189,4 @@ TEST(LineSorter, GivesBackWhatWasPushed) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::line_sort_test

@@ -18,7 +18,7 @@
 #include "tests/support/small_file_system.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::long_lines_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kLong = std::size_t{64} << 10;  // with so little memory
@@ -207,4 +207,4 @@ TEST_F(LinesKeptApart, EndWhenTheSortIsStopped) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::long_lines_test

@@ -27,7 +27,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::merge_blocks_test { namespace {
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 constexpr std::size_t kPoolBlocks = 2000;
@@ -252,4 +252,4 @@ TEST_F(MergeBlocks, AreGuessedWhereForecastsAreCut) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::merge_blocks_test

@@ -41,7 +41,7 @@
 #include "vortex/vanishing_array.h"
 #include "vortex/version.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::plain_calls_test { namespace {
 
 struct Item {
   unsigned price;
@@ -380,4 +380,4 @@ TEST_F(PlainCall, OfSortsOfLines) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::plain_calls_test

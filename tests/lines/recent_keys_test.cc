@@ -16,7 +16,7 @@
 #include "lines/record/stored_record.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::recent_keys_test { namespace {
 
 constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
 
@@ -162,4 +162,4 @@ TEST(RecentKeys, PausesWhereFewAreEqual) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::recent_keys_test

@@ -26,7 +26,7 @@
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::run_growth_test { namespace {
 
 constexpr std::size_t kBlock = 16 << 10;
 constexpr std::size_t kLineBytes = 40;
@@ -257,4 +257,4 @@ TEST_F(FullRuns, AreFollowedByOthers) {
   EXPECT_LE(runs, 4u);
 }
 
-}}  // namespace vortex::test
+}}  // namespace vortex::test::run_growth_test

@@ -33,12 +33,11 @@
 #include "vortex/sorter.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::sort_limits_test { namespace {
 
 using Word = std::uint64_t;
 using Ends = std::vector<int>;
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kCount = 3000;
 constexpr std::uint64_t kMemory = std::uint64_t{8} << 20;
 
@@ -264,11 +263,6 @@ const ExtremeNumber kOptions[] = {
     FIELD(KeyType, bytes, kInvalid, use_key_type),
 };
 
-#define CALL(name, endings, ...)                               \
-  ExtremeNumber {                                              \
-    name, kMost, endings, [](std::uint64_t n) { __VA_ARGS__; } \
-  }
-
 const ExtremeNumber kCalls[] = {
     CALL("RecordFormat::RecordFormat(record_bytes)", kInvalid, RecordFormat{n}),
     CALL("blocks_for_records(block_bytes, record_bytes)", kServed,
@@ -434,4 +428,4 @@ TEST(LeastMemory, OfABudgetOfNothingIsNotTheDefault) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::sort_limits_test

@@ -14,7 +14,7 @@
 #include "tests/merge/policy_driver.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::forecast_and_flush_test { namespace {
 
 // The scheme as section 3.1 has it, with sets in place of the lookahead and occupancy queues: what
 // is farthest is flushed, and then the smallest block of each disk is read, be it one just flushed.
@@ -114,7 +114,7 @@ TEST(ForecastAndFlush, DoesWhatThePaperSays) {
   std::uint64_t drops = 0;
   for (unsigned round = 0; round < 300; ++round) {
     SCOPED_TRACE(round);
-    const Shape shape = kAllShapes[round % std::size(kAllShapes)];
+    const RunShape shape = kAllShapes[round % std::size(kAllShapes)];
     const unsigned disks = 1 + random() % 8;
     const Runs runs = make_runs(shape, 1 + random() % 12, 40, 3, random);
     const auto count = static_cast<std::uint32_t>(runs.size());
@@ -338,4 +338,4 @@ TEST(AsynchronousForecastAndFlush, DropsABlockOnlyForOneThatIsNeededBefore) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::forecast_and_flush_test

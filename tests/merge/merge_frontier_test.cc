@@ -12,7 +12,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/record_order.h"
 
-namespace vortex { namespace {
+namespace vortex::merge_frontier_test { namespace {
 
 constexpr std::size_t kBlock = 256;
 
@@ -174,4 +174,4 @@ TEST(MergeFrontier, GoesOnAsAMergeNeedsBlocks) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::merge_frontier_test

@@ -18,34 +18,35 @@ namespace vortex::test {
 using Key = std::uint32_t;
 using Runs = std::vector<std::vector<Key>>;
 
-enum class Shape { kUniform, kAllEqual, kFewDistinct, kDisjoint, kUnequalRuns, kBursts };
-inline constexpr Shape kAllShapes[] = {Shape::kUniform,  Shape::kAllEqual,    Shape::kFewDistinct,
-                                       Shape::kDisjoint, Shape::kUnequalRuns, Shape::kBursts};
+enum class RunShape { kUniform, kAllEqual, kFewDistinct, kDisjoint, kUnequalRuns, kBursts };
+inline constexpr RunShape kAllShapes[] = {RunShape::kUniform,     RunShape::kAllEqual,
+                                          RunShape::kFewDistinct, RunShape::kDisjoint,
+                                          RunShape::kUnequalRuns, RunShape::kBursts};
 
 // `count` runs of up to `blocks` blocks of `records_per_block` keys; most end within a block.
-inline Runs make_runs(Shape shape, unsigned count, unsigned blocks, unsigned records_per_block,
+inline Runs make_runs(RunShape shape, unsigned count, unsigned blocks, unsigned records_per_block,
                       std::mt19937_64& random) {
   Runs runs(count);
   for (unsigned run = 0; run < count; ++run) {
     std::uint64_t size = random() % (std::uint64_t{blocks} * records_per_block) + 1;
-    if (shape == Shape::kUnequalRuns && run % 4 != 0) size = size / 20 + 1;
+    if (shape == RunShape::kUnequalRuns && run % 4 != 0) size = size / 20 + 1;
     for (std::uint64_t i = 0; i < size; ++i) {
       const Key key = static_cast<Key>(random());
       switch (shape) {
-        case Shape::kUniform:
-        case Shape::kUnequalRuns:
+        case RunShape::kUniform:
+        case RunShape::kUnequalRuns:
           runs[run].push_back(key);
           break;
-        case Shape::kAllEqual:
+        case RunShape::kAllEqual:
           runs[run].push_back(7);
           break;
-        case Shape::kFewDistinct:
+        case RunShape::kFewDistinct:
           runs[run].push_back(key % 3);
           break;
-        case Shape::kDisjoint:  // the runs are merged one after the other, the last one first
+        case RunShape::kDisjoint:  // the runs are merged one after the other, the last one first
           runs[run].push_back((count - run) * 1000000 + key % 1000000);
           break;
-        case Shape::kBursts:  // all blocks of a row end together (SPAA, section 2.3)
+        case RunShape::kBursts:  // all blocks of a row end together (SPAA, section 2.3)
           runs[run].push_back(static_cast<Key>(2 * (i / records_per_block) +
                                                (i % records_per_block == records_per_block - 1)));
           break;

@@ -6,7 +6,7 @@
 
 #include "study/srm_tables.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::merge_passes_test { namespace {
 
 constexpr std::uint64_t kLargestOrder = 19;  // section 5.3.2
 
@@ -94,4 +94,4 @@ TEST(MergePasses, SplitsOfThePaper) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::merge_passes_test

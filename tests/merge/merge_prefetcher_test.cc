@@ -28,7 +28,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/disk.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::merge_prefetcher_test { namespace {
 
 constexpr std::size_t kBlock = kMinBlockBytes;
 
@@ -191,4 +191,4 @@ TEST_P(MergePrefetching, BuffersLeaveBeforeItBegins) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::merge_prefetcher_test

@@ -13,7 +13,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::merge_simulation_test { namespace {
 
 constexpr std::size_t kBlockBytes = 1000;
 // A block a microsecond.
@@ -185,7 +185,7 @@ TEST(MergeSimulation, NothingIsFasterThanItsParts) {
 // The case that the papers are about: one disk has the blocks needed next, the others are idle.
 TEST(MergeSimulation, OptimalReadsWhereNaiveWaits) {
   auto random = test_random();
-  const Runs runs = make_runs(Shape::kUniform, 16, 100, 5, random);
+  const Runs runs = make_runs(RunShape::kUniform, 16, 100, 5, random);
   const MergeTrace trace =
       plain_trace(runs, 5, allocations(AllocationStrategy::kRandomCyclic, 8, 16, random()));
   const PrefetchOptions buffers = {.disks = 8, .buffers = 16 + 24, .held_blocks = 16};
@@ -209,4 +209,4 @@ TEST(MergeSimulation, RefusesWhatMakesNoSense) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::merge_simulation_test

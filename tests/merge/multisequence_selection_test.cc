@@ -12,7 +12,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/record_order.h"
 
-namespace vortex { namespace {
+namespace vortex::multisequence_selection_test { namespace {
 
 // Keys of two bytes and a byte that no key holds.
 constexpr std::size_t kRecordBytes = 3;
@@ -100,4 +100,4 @@ TEST(MultisequenceSelection, FindsWhatAMergeWouldHaveTaken) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::multisequence_selection_test

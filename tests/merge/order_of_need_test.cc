@@ -13,7 +13,7 @@
 #include "tests/merge/merge_inputs.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::order_of_need_test { namespace {
 
 // The order in which a merge through plain pointers touches blocks, seen from the sorted output: a
 // block is touched when the one before it in its run has given its last record.
@@ -36,7 +36,7 @@ std::vector<NeededBlock> order_from_output(const Runs& runs, unsigned records_pe
 TEST(OrderOfNeed, ParticipationOrderIsTheOneOfTheMerge) {
   auto random = test_random();
   for (unsigned round = 0; round < 300; ++round) {
-    const Shape shape = kAllShapes[round % std::size(kAllShapes)];
+    const RunShape shape = kAllShapes[round % std::size(kAllShapes)];
     const unsigned records_per_block = 1 + random() % 9, disks = 1 + random() % 5;
     const Runs runs = make_runs(shape, 1 + random() % 8, 12, records_per_block, random);
     const auto allocation = allocations(random_strategy(random), disks, runs.size(), round);
@@ -74,7 +74,7 @@ TEST(OrderOfNeed, ForecastingDataIsReadThroughSmallBuffers) {
 TEST(OrderOfNeed, BlockMergerSorts) {
   auto random = test_random();
   for (unsigned round = 0; round < 300; ++round) {
-    const Shape shape = kAllShapes[round % std::size(kAllShapes)];
+    const RunShape shape = kAllShapes[round % std::size(kAllShapes)];
     const unsigned records_per_block = 1 + random() % 9;
     const Runs runs = make_runs(shape, 1 + random() % 8, 12, records_per_block, random);
     std::vector<Key> expected, merged;
@@ -97,7 +97,7 @@ TEST(OrderOfNeed, BlockMergerSorts) {
 // fetched in `order` with the least buffers.
 enum class By { kLastKeys, kSmallestKeys };
 
-unsigned stuck_merges(By by, Shape shape) {
+unsigned stuck_merges(By by, RunShape shape) {
   auto random = test_random();
   unsigned stuck = 0;
   for (unsigned instance = 0; instance < 40; ++instance) {
@@ -119,21 +119,21 @@ unsigned stuck_merges(By by, Shape shape) {
 }
 
 TEST(OrderOfNeed, PlainPointersNeedTheOrderByLastKeys) {
-  for (const Shape shape : kAllShapes) EXPECT_EQ(stuck_merges(By::kLastKeys, shape), 0U);
+  for (const RunShape shape : kAllShapes) EXPECT_EQ(stuck_merges(By::kLastKeys, shape), 0U);
 }
 
 // Why the order by smallest keys will not do: run r asks for its next block the moment the one it
 // has is used up; among many blocks with the same smallest key the order fetches those of other
 // runs first, until all buffers hold blocks that nobody can take.
 TEST(OrderOfNeed, PlainPointersWaitForEverWithTheOrderBySmallestKeys) {
-  EXPECT_GT(stuck_merges(By::kSmallestKeys, Shape::kAllEqual), 20U);
-  EXPECT_GT(stuck_merges(By::kSmallestKeys, Shape::kFewDistinct), 20U);
+  EXPECT_GT(stuck_merges(By::kSmallestKeys, RunShape::kAllEqual), 20U);
+  EXPECT_GT(stuck_merges(By::kSmallestKeys, RunShape::kFewDistinct), 20U);
 }
 
 TEST(OrderOfNeed, BlockMergerNeverWaitsForEverWithTheOrderBySmallestKeys) {
   auto random = test_random();
   for (unsigned round = 0; round < 120; ++round) {
-    const Shape shape = kAllShapes[round % std::size(kAllShapes)];
+    const RunShape shape = kAllShapes[round % std::size(kAllShapes)];
     const Runs runs = make_runs(shape, 12, 20, 8, random);
     MergeTrace trace = block_merge_trace(runs, 8);
     assign_disks(trace.order, allocations(random_strategy(random), 4, runs.size(), round));
@@ -148,4 +148,4 @@ TEST(OrderOfNeed, BlockMergerNeverWaitsForEverWithTheOrderBySmallestKeys) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::order_of_need_test

@@ -9,7 +9,7 @@
 #include "tests/merge/merge_inputs.h"
 #include "tests/support/random_seed.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::overlap_model_test { namespace {
 
 // The buffers of the theorem.
 OverlapModelOptions with_buffers_of_the_theorem(OverlapModelOptions options, std::uint32_t runs) {
@@ -187,4 +187,4 @@ TEST(OverlapModel, SaysWhenItIsStuck) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::overlap_model_test

@@ -30,7 +30,7 @@ std::size_t allocations_made = 0;
 
 #endif
 
-namespace vortex::test { namespace {
+namespace vortex::test::prefetch_allocation_test { namespace {
 
 TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
   if (kThreadSanitizer) {
@@ -38,7 +38,7 @@ TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
   }
   auto random = test_random();
   for (const PrefetchKind kind : kAllPrefetchKinds) {
-    const Runs runs = make_runs(Shape::kUniform, 8, 60, 4, random);
+    const Runs runs = make_runs(RunShape::kUniform, 8, 60, 4, random);
     const auto allocation = allocations(AllocationStrategy::kSimpleRandomized, 3, 8, random());
     const MergeTrace trace = plain_trace(runs, 4, allocation);
     PrefetchOptions options = {.disks = 3, .buffers = 0, .held_blocks = 8};
@@ -73,4 +73,4 @@ TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::prefetch_allocation_test

@@ -14,7 +14,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::prefetch_order_test { namespace {
 
 std::vector<std::uint32_t> random_disks(std::size_t blocks, unsigned disks,
                                         std::mt19937_64& random) {
@@ -199,4 +199,4 @@ TEST(PrefetchOrder, RefusesWhatMakesNoSense) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::prefetch_order_test

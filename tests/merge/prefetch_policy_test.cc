@@ -21,7 +21,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::prefetch_policy_test { namespace {
 
 // A merge that keeps the last `comeback` blocks it has used up, of each run.
 MergeTrace with_comeback(const MergeTrace& trace, unsigned comeback) {
@@ -58,7 +58,7 @@ TEST_P(EveryPolicy, DeliversEveryBlockWithAnyNumberOfBuffersFromTheMinimumOn) {
   const unsigned rounds = long_tests() ? 20000 : 600;
   for (unsigned round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
-    const Shape shape = kAllShapes[random() % std::size(kAllShapes)];
+    const RunShape shape = kAllShapes[random() % std::size(kAllShapes)];
     const unsigned disks = 1 + random() % 6, records_per_block = 1 + random() % 6;
     const Runs runs =
         make_runs(shape, 1 + random() % 10, 1 + random() % 30, records_per_block, random);
@@ -92,7 +92,7 @@ TEST(PrefetchPolicy, FeedsTheBlockMerger) {
                                        PrefetchKind::kForecastAndFlush,
                                        PrefetchKind::kAsynchronousForecastAndFlush};
     const PrefetchKind kind = kKinds[round % std::size(kKinds)];
-    const Shape shape = kAllShapes[random() % std::size(kAllShapes)];
+    const RunShape shape = kAllShapes[random() % std::size(kAllShapes)];
     const Runs runs = make_runs(shape, 1 + random() % 10, 20, 4, random);
     const auto count = static_cast<std::uint32_t>(runs.size());
     MergeTrace trace = block_merge_trace(runs, 4);
@@ -159,7 +159,7 @@ TEST(OptimalPrefetch, OneOrderForAWholePhase) {
     MergeTrace phase;
     std::vector<NeededBlock> order;
     for (unsigned merge = 0; merge < 3; ++merge) {
-      const Runs runs = make_runs(Shape::kFewDistinct, 1 + random() % 6, 10, 3, random);
+      const Runs runs = make_runs(RunShape::kFewDistinct, 1 + random() % 6, 10, 3, random);
       MergeTrace trace = plain_trace(
           runs, 3, allocations(AllocationStrategy::kRandomCyclic, 4, runs.size(), random()));
       const auto first = static_cast<Position>(phase.order.size());
@@ -200,4 +200,4 @@ TEST(PrefetchKind, NamesGoBothWays) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::prefetch_policy_test

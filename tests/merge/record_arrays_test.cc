@@ -21,7 +21,7 @@
 #include "vortex/record_arrays.h"
 #include "vortex/record_order.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::record_arrays_test { namespace {
 
 // Records of one and two words, by words and not, longer ones by long and short keys, and one that
 // is longer than a block of the merge.
@@ -175,4 +175,4 @@ TEST(RecordArrays, MistakesAreErrors) {
   EXPECT_EQ(error_of([&] { ArrayOutput(room, 0).room(8); }), EINVAL);
 }
 
-}}  // namespace vortex::test
+}}  // namespace vortex::test::record_arrays_test

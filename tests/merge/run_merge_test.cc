@@ -37,7 +37,7 @@
 #include "vortex/error.h"
 #include "vortex/record_order.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::run_merge_test { namespace {
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr std::size_t kWriteBehind = 3;
@@ -939,4 +939,4 @@ TEST(RunStore, SharesAreThoseOfTheExpectedLength) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::run_merge_test

@@ -13,7 +13,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/array_calls.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::array_memory_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kCount = std::size_t{1} << 21;
@@ -26,7 +26,7 @@ struct Wide {
 
 // Arrays that are touched before a call.
 struct Arrays {
-  explicit Arrays(Shape shape) {
+  explicit Arrays(ArrayShape shape) {
     auto random = test_random();
     keys = numbers_of<std::uint64_t>(shape, kCount, random);
   }
@@ -40,7 +40,7 @@ constexpr SortOptions kAlone{.threads = 1};
 
 struct Case {
   const char* name;
-  Shape shape;
+  ArrayShape shape;
   std::uint64_t least_bytes;  // of a key: or else it is not the memory that is measured
   std::uint64_t bytes;        // of a key
   std::function<void(Arrays&)> call;
@@ -64,46 +64,48 @@ TEST_P(ArrayMemory, IsWhatTheHeaderSays) {
 }
 
 const Case kCases[] = {
-    {"PlacesOf64Bits", Shape::kUniform, 0, 0,
+    {"PlacesOf64Bits", ArrayShape::kUniform, 0, 0,
      [](Arrays& a) {
        argsort_into(std::span<const std::uint64_t>(a.keys), std::span(a.places), kAlone);
      }},
-    {"PlacesOf32Bits", Shape::kUniform, 7, 8,
+    {"PlacesOf32Bits", ArrayShape::kUniform, 7, 8,
      [](Arrays& a) {
        argsort_into(std::span<const std::uint64_t>(a.keys), std::span(a.narrow), kAlone);
      }},
-    {"PlacesOfKeysThatAgree", Shape::kZipf, 15, 16,
+    {"PlacesOfKeysThatAgree", ArrayShape::kZipf, 15, 16,
      [](Arrays& a) {
        argsort_into(std::span<const std::uint64_t>(a.keys), std::span(a.narrow), kAlone);
      }},
-    {"ValuesThatAreCarried", Shape::kUniform, 15, 16,
+    {"ValuesThatAreCarried", ArrayShape::kUniform, 15, 16,
      [](Arrays& a) { sort_by_key(kAlone, a.keys, a.places); }},
-    {"ValuesThatAreFetched", Shape::kUniform, 15, 16,
+    {"ValuesThatAreFetched", ArrayShape::kUniform, 15, 16,
      [](Arrays& a) { sort_by_key(kAlone, a.keys, a.places, a.narrow); }},
-    {"WideValues", Shape::kUniform, 31, 32,
+    {"WideValues", ArrayShape::kUniform, 31, 32,
      [](Arrays& a) { sort_by_key(kAlone, a.keys, a.wide, a.narrow); }},
-    {"ValuesOfKeysThatAgree", Shape::kZipf, 23, 32,
+    {"ValuesOfKeysThatAgree", ArrayShape::kZipf, 23, 32,
      [](Arrays& a) { sort_by_key(kAlone, a.keys, a.places, a.narrow); }},
-    {"Select", Shape::kUniform, 0, 1, [](Arrays& a) { select(a.keys, kCount / 2, kAlone); }},
-    {"SelectAmongEqual", Shape::kFew, 0, 1, [](Arrays& a) { select(a.keys, kCount / 2, kAlone); }},
-    {"FirstFew", Shape::kReversed, 0, 1, [](Arrays& a) { partial_sort(a.keys, 1000, kAlone); }},
-    {"FirstThird", Shape::kUniform, 0, 1,
+    {"Select", ArrayShape::kUniform, 0, 1, [](Arrays& a) { select(a.keys, kCount / 2, kAlone); }},
+    {"SelectAmongEqual", ArrayShape::kFew, 0, 1,
+     [](Arrays& a) { select(a.keys, kCount / 2, kAlone); }},
+    {"FirstFew", ArrayShape::kReversed, 0, 1,
+     [](Arrays& a) { partial_sort(a.keys, 1000, kAlone); }},
+    {"FirstThird", ArrayShape::kUniform, 0, 1,
      [](Arrays& a) { partial_sort(a.keys, kCount / 3, kAlone); }},
-    {"FirstThirdOfRecords", Shape::kUniform, 12, 20,
+    {"FirstThirdOfRecords", ArrayShape::kUniform, 12, 20,
      [](Arrays& a) {
        partial_sort(
            a.wide, kCount / 3, [](const Wide& wide) { return wide.part[0]; }, kAlone);
      }},
-    {"Chunks", Shape::kUniform, 7, 8,
+    {"Chunks", ArrayShape::kUniform, 7, 8,
      [](Arrays& a) {
        const std::span all(a.keys);
        sort_chunks(std::vector{all.first(kCount / 2), all.subspan(kCount / 2)}, kAlone);
      }},
-    {"Unique", Shape::kZipf, 0, 0, [](Arrays& a) { sort_unique(a.keys, kAlone); }},
+    {"Unique", ArrayShape::kZipf, 0, 0, [](Arrays& a) { sort_unique(a.keys, kAlone); }},
 };
 INSTANTIATE_TEST_SUITE_P(, ArrayMemory, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::array_memory_test

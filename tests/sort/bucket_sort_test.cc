@@ -19,7 +19,7 @@
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/error.h"
 
-namespace vortex { namespace {
+namespace vortex::bucket_sort_test { namespace {
 
 using namespace detail;
 
@@ -237,4 +237,4 @@ TEST(BucketSort, CountsAsManyRecordsAsMemoryHolds) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::bucket_sort_test

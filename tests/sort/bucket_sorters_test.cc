@@ -14,7 +14,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 
-namespace vortex { namespace {
+namespace vortex::bucket_sorters_test { namespace {
 
 using test::RecordCollector;
 using test::RecordList;
@@ -159,4 +159,4 @@ TEST(BucketSorters, MayGoBeforeAllBucketsAreTaken) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::bucket_sorters_test

@@ -37,7 +37,7 @@
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::external_sort_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -864,4 +864,4 @@ TEST_F(ExternalSortDevice, ThatIsTooSmallIsRefusedAtOnce) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::external_sort_test

@@ -18,7 +18,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/external_sort.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::file_sort_test { namespace {
 
 struct Numbered {
   std::uint64_t bytes = 0;
@@ -218,4 +218,4 @@ TEST(SortContexts, FillInTheMemory) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::file_sort_test

@@ -27,7 +27,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/sorter.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::first_records_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -280,4 +280,4 @@ TEST(FirstRecordsOfASorter, KeepTheirMemory) {
   EXPECT_EQ(error_of([&] { budget->take(pool - few / 2, pool); }), 0);
 }
 
-}}  // namespace vortex::test
+}}  // namespace vortex::test::first_records_test

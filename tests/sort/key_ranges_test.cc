@@ -26,7 +26,7 @@
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/fault_dispatcher.h"
 
-namespace vortex { namespace {
+namespace vortex::key_ranges_test { namespace {
 
 using Border = detail::BucketSplitters::Border;
 using Numbers = std::function<std::uint64_t(std::uint64_t i)>;
@@ -354,4 +354,4 @@ TEST(KeyRanges, LikeTwoSortedMaps) {
   EXPECT_GT(falling_runs, 10U);
 }
 
-}}  // namespace vortex
+}}  // namespace vortex::key_ranges_test

@@ -20,7 +20,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/external_sort.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::large_sort_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBeyond = (std::uint64_t{1} << 32) + 1000;
@@ -139,4 +139,4 @@ TEST_F(LargeSort, MergesRunsBeyondFourGibibytes) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::large_sort_test

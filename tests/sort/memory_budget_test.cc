@@ -32,7 +32,7 @@
 #include "vortex/os/map_budget.h"
 #include "vortex/sorter.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::memory_budget_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -386,4 +386,4 @@ TEST(MemoryBudgetOfSorts, TheShareOfLinesGrowsWhenAnotherEnds) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::memory_budget_test

@@ -14,7 +14,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/os/map_budget.h"
 
-namespace vortex { namespace {
+namespace vortex::memory_limits_test { namespace {
 
 class MemoryLimitsTest : public ::testing::Test {
  protected:
@@ -97,4 +97,4 @@ TEST(MemoryLimits, OfThisMachineAgreeWithSysconf) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::memory_limits_test

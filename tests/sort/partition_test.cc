@@ -13,7 +13,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/error.h"
 
-namespace vortex { namespace {
+namespace vortex::partition_test { namespace {
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 
@@ -111,4 +111,4 @@ TEST(Partition, SaysWhatIsWrong) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::partition_test

@@ -40,19 +40,19 @@
 #include "vortex/sorter.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex { namespace {
+namespace vortex::ranges_test { namespace {
 
 template <typename T>
 struct Part;
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::ranges_test
 
 template <typename T>
-inline constexpr bool std::ranges::enable_borrowed_range<vortex::Part<T>> = true;
+inline constexpr bool std::ranges::enable_borrowed_range<vortex::ranges_test::Part<T>> = true;
 
-namespace vortex { namespace {
+namespace vortex::ranges_test { namespace {
 
 template <typename R, typename T>
 concept ArrayOf = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
@@ -643,4 +643,4 @@ TEST(InputFromRange, WhatItThrowsAndWhatItCannotDo) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::ranges_test

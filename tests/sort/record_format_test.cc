@@ -16,7 +16,7 @@
 #include "tests/support/random_seed.h"
 #include "vortex/error.h"
 
-namespace vortex { namespace {
+namespace vortex::record_format_test { namespace {
 
 TEST(RecordKey, ParsesWhatItPrints) {
   for (const char* text : {"0:10:bytes", "3:1:u8", "8:2:u16le", "8:4:u32be:desc", "0:8:u64le",
@@ -213,4 +213,4 @@ TEST(RecordFormat, EncodedNumbersHaveAnInverse) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::record_format_test

@@ -21,7 +21,7 @@
 #include "vortex/detail/merge/record_sort.h"
 #include "vortex/record_order.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::record_order_test { namespace {
 
 using namespace detail;
 
@@ -327,4 +327,4 @@ TEST(BucketSplitters, StayInOrder) {
   }
 }
 
-}}  // namespace vortex::test
+}}  // namespace vortex::test::record_order_test

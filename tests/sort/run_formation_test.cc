@@ -37,7 +37,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/output_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::run_formation_test { namespace {
 
 using test::RecordCollector;
 using test::RecordList;
@@ -1126,4 +1126,4 @@ TEST(RunFormation, SaysWhatIsWrong) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::run_formation_test

@@ -20,7 +20,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::run_packing_test { namespace {
 
 constexpr std::size_t kChunk = BlockPacker::kChunkBytes;
 using Bytes = std::vector<std::byte>;
@@ -348,4 +348,4 @@ TEST_F(RunPackingTest, MayBeForcedAndForbidden) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::run_packing_test

@@ -30,7 +30,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/sorter.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::sort_chain_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::uint64_t kBudget = 8 * kMiB;
@@ -348,4 +348,4 @@ TEST(SortChain, OfTheCInterfaceEnds) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::sort_chain_test

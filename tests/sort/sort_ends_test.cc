@@ -16,7 +16,7 @@
 #include "tests/support/environment.h"
 #include "tests/support/small_sorts.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::sort_ends_test { namespace {
 
 template <typename Kind>
 class SortOf : public ::testing::Test {};
@@ -225,4 +225,4 @@ TYPED_TEST(SortOf, AWaitForAPipeIsEnded) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::sort_ends_test

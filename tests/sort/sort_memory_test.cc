@@ -18,7 +18,7 @@
 #include "vortex/file_writer.h"
 #include "vortex/sorter.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::sort_memory_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -160,4 +160,4 @@ TEST_P(SortMemory, OfPushedRecords) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::sort_memory_test

@@ -20,7 +20,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/os/reservation.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::sort_plan_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
@@ -461,4 +461,4 @@ TEST(SortPlan, AnyRequestIsPlannedConsistentlyOrRefused) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::sort_plan_test

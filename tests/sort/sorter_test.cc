@@ -32,7 +32,7 @@
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test::sorter_test { namespace {
 
 // Folders for runs, in which nothing may be left.
 class RunFolders {
@@ -602,4 +602,4 @@ TEST(Sorter, WhatIsPushedMayFail) {
 
 }  // namespace
 
-}  // namespace vortex::test
+}  // namespace vortex::test::sorter_test

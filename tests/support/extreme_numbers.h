@@ -53,6 +53,8 @@ struct NumberIn<std::optional<T>> {
 template <typename T>
 using NumberOf = typename NumberIn<T>::type;
 
+inline constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+
 template <typename Number>
 struct OfType {
   static constexpr std::uint64_t kMost =
@@ -96,4 +98,10 @@ inline std::string name_of_row(const testing::TestParamInfo<ExtremeNumber>& row)
           options.field = static_cast<NumberOf<decltype(Struct::field)>>(number);     \
           use_(options);                                                              \
         } \
+  }
+
+// CALL(name, endings, statements): these are done with a number n.
+#define CALL(name, endings, ...)                               \
+  ExtremeNumber {                                              \
+    name, kMost, endings, [](std::uint64_t n) { __VA_ARGS__; } \
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/support/threads.h"
-namespace vortex { namespace {
+namespace vortex::activity_test { namespace {
 
 void let_the_clock_move() {
   const std::uint64_t now = steady_now_ns();
@@ -153,4 +153,4 @@ TEST(ActivityLog, KeepsNoSpansUnlessAskedTo) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::activity_test

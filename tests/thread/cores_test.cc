@@ -11,7 +11,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
 
-namespace vortex { namespace {
+namespace vortex::cores_test { namespace {
 
 class CoresTest : public testing::Test {
  protected:
@@ -85,4 +85,4 @@ TEST_F(CoresTest, LinesThatNameNoGroupAreLeftOut) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::cores_test

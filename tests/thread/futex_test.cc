@@ -14,7 +14,7 @@
 #include "vortex/thread/futex.h"
 #include "vortex/thread/this_thread.h"
 
-namespace vortex { namespace {
+namespace vortex::futex_test { namespace {
 
 using test::run_together;
 
@@ -263,4 +263,4 @@ TEST(FutexSemaphore, CloseHandsOutNothing) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::futex_test

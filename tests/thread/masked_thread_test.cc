@@ -15,7 +15,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/sorter.h"
 
-namespace vortex { namespace {
+namespace vortex::masked_thread_test { namespace {
 
 constexpr int kHandled = 42;
 void end_with_42(int) { _exit(kHandled); }
@@ -132,4 +132,4 @@ TEST(MaskedThread, IsNotWaitedForInAForkedChild) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::masked_thread_test

@@ -9,7 +9,7 @@
 
 #include "tests/support/random_seed.h"
 
-namespace vortex { namespace {
+namespace vortex::task_ring_test { namespace {
 
 // Tasks that are handed in come out in order, each slot worked on once between the two.
 TEST(TaskRing, HandsOutInOrder) {
@@ -85,4 +85,4 @@ TEST(TaskRing, MayEndWithWorkLeft) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::task_ring_test

@@ -17,7 +17,7 @@
 #include "tests/support/threads.h"
 #include "vortex/thread/control_groups.h"
 
-namespace vortex { namespace {
+namespace vortex::thread_team_test { namespace {
 
 using namespace detail;
 
@@ -182,4 +182,4 @@ TEST(ThreadTeamDeathTest, GoesOnWithFewerWhereTheSystemRefusesThreads) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::thread_team_test

@@ -28,7 +28,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
 
-namespace vortex { namespace {
+namespace vortex::alias_pool_test { namespace {
 
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals(__FILE__));
@@ -279,4 +279,4 @@ TEST(AliasPool, ThreadsMapAndVacateAtOnce) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::alias_pool_test

@@ -32,7 +32,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/os/reservation.h"
 
-namespace vortex { namespace {
+namespace vortex::block_pool_test { namespace {
 
 // Blocks lie in bare reservations here.
 const testing::Environment* const by_signals =
@@ -726,4 +726,4 @@ TEST(BlockPoolDeathTest, BrokenContractsEndWithALine) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::block_pool_test

@@ -23,7 +23,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/os/memory.h"
 
-namespace vortex { namespace {
+namespace vortex::commit_stream_test { namespace {
 
 using test::error_of;
 using test::fails;
@@ -339,4 +339,4 @@ TEST_P(CommitStreamTest, MemoryIsTheBlocksAndNothingElse) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::commit_stream_test

@@ -12,7 +12,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/output_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::memory_limit_test { namespace {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
@@ -131,4 +131,4 @@ INSTANTIATE_TEST_SUITE_P(Shapes, MemoryLimit,
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::memory_limit_test

@@ -19,7 +19,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::no_allocation_test { namespace {
 
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals(__FILE__));
@@ -207,4 +207,4 @@ TEST(NoAllocationOfTheTable, Removing) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::no_allocation_test

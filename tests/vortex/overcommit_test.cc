@@ -15,7 +15,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/pipeline.h"
 
-namespace vortex { namespace {
+namespace vortex::overcommit_test { namespace {
 
 class Overcommit : public testing::TestWithParam<PoolKind> {
  protected:
@@ -70,4 +70,4 @@ TEST_P(Overcommit, APoolThatIsTooLargeIsRefused) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::overcommit_test

@@ -16,7 +16,7 @@
 #include "tests/support/sanitizers.h"
 #include "vortex/pipeline.h"
 
-namespace vortex { namespace {
+namespace vortex::pipeline_libraries_test { namespace {
 
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
@@ -310,4 +310,4 @@ TEST(PipelineLibrariesTest, YajlParsesAStreamInOneCall) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::pipeline_libraries_test

@@ -17,7 +17,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/pipeline.h"
 
-namespace vortex { namespace {
+namespace vortex::pipeline_model_test { namespace {
 
 constexpr std::uint64_t kB = std::uint64_t{16} << 10;
 constexpr std::uint64_t kWords = kB / sizeof(std::uint64_t);
@@ -374,4 +374,4 @@ TEST(PipelineModelTest, RandomSchedulesByUserfaultfd) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::pipeline_model_test

@@ -30,7 +30,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/os/memory.h"
 
-namespace vortex { namespace {
+namespace vortex::pipeline_test { namespace {
 
 const testing::Environment* const by_signals =
     testing::AddGlobalTestEnvironment(new test::BySignals(__FILE__));
@@ -767,4 +767,4 @@ TEST(PipelineTest, AnEndNobodyTookGoesWithThePipeline) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::pipeline_test

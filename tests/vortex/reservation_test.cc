@@ -17,7 +17,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/os/memory.h"
 
-namespace vortex { namespace {
+namespace vortex::reservation_test { namespace {
 
 int error_of(const Reservation::Options& options) {
   return test::error_of([&] { Reservation reservation(options); });
@@ -152,4 +152,4 @@ TEST(PageTableReclaimer, FreesTheTablesBehind) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::reservation_test

@@ -17,7 +17,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/output_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::stream_model_test { namespace {
 
 using test::Placing;
 
@@ -339,4 +339,4 @@ TEST_P(StreamModel, PrefaultedRangesServeSystemCalls) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::stream_model_test

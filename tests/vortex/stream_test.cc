@@ -33,7 +33,7 @@
 #include "vortex/os/reservation.h"
 #include "vortex/output_stream.h"
 
-namespace vortex { namespace {
+namespace vortex::stream_test { namespace {
 
 using test::contains;
 using test::fails;
@@ -573,4 +573,4 @@ TEST(StreamDeathTest, CoreDumpsLeaveStreamsOut) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::stream_test

@@ -25,7 +25,7 @@
 #include "vortex/os/memory.h"
 #include "vortex/vanishing_array.h"
 
-namespace vortex { namespace {
+namespace vortex::vanishing_array_test { namespace {
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr std::size_t kWords = kBlock / sizeof(std::uint64_t);
@@ -681,4 +681,4 @@ TEST_F(VanishingArrayTest, SaysWhatIsWrong) {
 
 }  // namespace
 
-}  // namespace vortex
+}  // namespace vortex::vanishing_array_test
