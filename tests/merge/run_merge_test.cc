@@ -320,6 +320,7 @@ TEST_P(RunMerge, GivesWhatAStableSortGives) {
     ASSERT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data, options.unique)));
     ASSERT_EQ(told, bytes);
     ASSERT_LE(statistics.policy.peak_buffers, buffers);
+    ASSERT_EQ(statistics.unforeseen, 0U);
     ASSERT_EQ(house.store.bytes_in_use(), 0U);
   }
 }
