@@ -35,6 +35,10 @@ class NaturalRuns {
     constexpr std::size_t kFirst = std::size_t{1} << 12;
     const std::size_t first = std::min(kFirst, least_run(count));
     if (presorted(records, first, EncodedKey(key_of, codec)) == Presorted::kNo) return false;
+    // What finding runs takes beside looking at them is much of a small array.
+    if (count <= kSmall && sorted_or_reversed(records, count, EncodedKey(key_of, codec))) {
+      return true;
+    }
     const auto team_of = static_cast<unsigned>(
         count < 2 * kShare ? 1
                            : std::min<std::size_t>(ThreadTeam::resolve(threads), count / kShare));
@@ -48,7 +52,7 @@ class NaturalRuns {
  private:
   using Merge = RunMerge<Record, KeyOf>;
   using Runs = std::vector<Run<Record>>;
-  static constexpr std::size_t kShare = std::size_t{1} << 20;
+  static constexpr std::size_t kShare = std::size_t{1} << 20, kSmall = std::size_t{1} << 16;
   static constexpr std::size_t kFew = std::size_t{1} << 21;
   // Of more runs merging takes as long as sorting.
   static constexpr std::size_t kMost = sizeof(Record) <= sizeof(std::uint64_t) ? 8 : Merge::kMost;
