@@ -12,7 +12,7 @@
 
 #include "tests/support/random_seed.h"
 
-namespace vortex { namespace {
+namespace vortex::two_way_merge_test { namespace {
 
 using detail::Isa;
 
@@ -80,4 +80,4 @@ TEST(TwoWayMerge, PairsOfEqualKeysKeepTheirOrder) {
       [](const Pair64& left, const Pair64& right) { return left.key < right.key; });
 }
 
-}}  // namespace vortex
+}}  // namespace vortex::two_way_merge_test
