@@ -156,6 +156,7 @@ void install_handler(int signal, HandlerPlaces::Function function) {
   action.sa_sigaction = function;
   action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_RESTART | (kStacksCanBeChanged ? SA_ONSTACK : 0);
   sigemptyset(&action.sa_mask);
+  bind_calls_of_handlers();
   if (sigaction(signal, &action, nullptr) != 0) {
     throw Error(errno, std::string("cannot install a ") +
                            (signal == SIGBUS ? "SIGBUS" : "SIGSEGV") + " handler");

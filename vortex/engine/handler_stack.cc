@@ -208,6 +208,15 @@ struct Jump {
 
 }  // namespace
 
+void bind_calls_of_handlers() noexcept {
+  static_cast<void>(stack_bytes());
+  stack_t now{};
+  syscall(SYS_sigaltstack, nullptr, &now);
+  sigset_t mask{};
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  if (sigismember(&mask, SIGSEGV) == 0) sigaddset(&mask, SIGSEGV);
+}
+
 HandlerStack* current_handler_stack() noexcept {
   HandlerStack* const stack = thread_state().stack;
   return stack != nullptr && stack->contains(__builtin_frame_address(0)) ? stack : nullptr;

@@ -53,6 +53,10 @@ bool call_with_room(const void* context, const Function& function) noexcept {
       const_cast<Function*>(&function));
 }
 
+// Before there are handlers: calls what these call of the C library on any stack, for whose lazy
+// binding the dynamic linker saves all registers, some KiB, which a small signal stack lacks.
+void bind_calls_of_handlers() noexcept;
+
 // The stack of the library's that the caller runs on; null: on another one.
 HandlerStack* current_handler_stack() noexcept;
 
