@@ -1,14 +1,17 @@
 // What calls of sorts have in common: who is told of them, and their resources.
 #pragma once
 
+#include <vortex/block_pool.h>
 #include <vortex/error.h>
 #include <vortex/sort_resources.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -106,6 +109,22 @@ class Watch {
   vortex::SortPhase phase_ = vortex::SortPhase::kReading;
   std::optional<nb::python_error> raised_;
 };
+
+// Copies bytes of the array of a sorter, from byte `offset` on. No block is entered before the one
+// in front of it: memcpy(3) of several, by processors on which it is no instruction, begins at
+// their end, which the window does not reach.
+inline void copy_sorted(const std::byte* sorted, std::uint64_t offset, std::size_t bytes,
+                        std::byte* to) {
+  const vortex::Failure failure = vortex::guarded([&] {
+    for (std::size_t at = 0; at < bytes;) {
+      const std::size_t left = vortex::kMinBlockBytes - (offset + at) % vortex::kMinBlockBytes;
+      const std::size_t some = std::min(bytes - at, left);
+      std::memcpy(to + at, sorted + offset + at, some);
+      at += some;
+    }
+  });
+  failure.throw_if_failed();
+}
 
 inline vortex::SortResources resources_of(std::uint64_t first, std::uint64_t memory,
                                           std::vector<std::string> folders, unsigned threads,

@@ -237,18 +237,7 @@ class Sorter {
     if (offset > all || bytes > all - offset) {
       vortex::throw_error(ERANGE, "a read behind the last sorted record");
     }
-    const std::byte* const from = sorter_->data() + offset;
-    // No block is entered before the one in front of it: memcpy(3) of several, by processors on
-    // which it is no instruction, begins at their end, which the window does not reach.
-    const vortex::Failure failure = vortex::guarded([&] {
-      for (std::size_t at = 0; at < bytes;) {
-        const std::size_t left = vortex::kMinBlockBytes - (offset + at) % vortex::kMinBlockBytes;
-        const std::size_t some = std::min(bytes - at, left);
-        std::memcpy(to + at, from + at, some);
-        at += some;
-      }
-    });
-    failure.throw_if_failed();
+    copy_sorted(sorter_->data(), offset, bytes, to);
   }
 
   Watch watch_;

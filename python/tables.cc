@@ -45,7 +45,7 @@ class RowSorter {
   virtual void sort() = 0;
   // The next rows, about kBytesAtOnce, at most `most`; appends where each begins. They are valid
   // until the following call.
-  virtual const std::byte* next(std::size_t most, std::vector<std::size_t>& begins) = 0;
+  virtual std::span<const std::byte> next(std::size_t most, std::vector<std::size_t>& begins) = 0;
   virtual vortex::RunCounts counts() const = 0;
 };
 
@@ -63,17 +63,15 @@ class FixedRows final : public RowSorter {
     sorter_.push(std::span<const std::byte>(some));
   }
   void sort() override { sorter_.sort(); }
-  const std::byte* next(std::size_t most, std::vector<std::size_t>& begins) override {
+  std::span<const std::byte> next(std::size_t most, std::vector<std::size_t>& begins) override {
     const std::size_t left = sorter_.size() - done_;
     const std::size_t count = std::min({left, most, std::max(kBytesAtOnce / row_, std::size_t{1})});
     some_.resize(count * row_);
-    vortex::guarded([&] {
-      if (count > 0) std::memcpy(some_.data(), sorter_.data() + done_ * row_, count * row_);
-    }).throw_if_failed();
+    copy_sorted(sorter_.data(), done_ * row_, count * row_, some_.data());
     turn_keys(some_);
     for (std::size_t i = 0; i < count; ++i) begins.push_back(i * row_);
     done_ += count;
-    return some_.data();
+    return some_;
   }
   vortex::RunCounts counts() const override { return sorter_.counts(); }
 
@@ -109,17 +107,18 @@ class FramedRows final : public RowSorter {
   }
   // None has room in nothing, but all are sorted.
   void sort() override { sorter_.next({}, {}); }
-  const std::byte* next(std::size_t most, std::vector<std::size_t>& begins) override {
+  std::span<const std::byte> next(std::size_t most, std::vector<std::size_t>& begins) override {
     some_.resize(kBytesAtOnce);
     lengths_.resize(std::min(most, kRowsAtOnce));
     const std::size_t count =
         sorter_.next({reinterpret_cast<char*>(some_.data()), some_.size()}, lengths_);
-    for (std::size_t i = 0, at = 0; i < count; at += lengths_[i++]) begins.push_back(at);
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; bytes += lengths_[i++]) begins.push_back(bytes);
     std::string_view row;
-    if (count > 0 || !sorter_.next(row)) return some_.data();
+    if (count > 0 || !sorter_.next(row)) return std::span(some_).first(bytes);
     // A long one.
     begins.push_back(0);
-    return reinterpret_cast<const std::byte*>(row.data());
+    return std::as_bytes(std::span(row));
   }
   vortex::RunCounts counts() const override { return sorter_.counts(); }
 
@@ -144,30 +143,35 @@ class RowForm {
     };
     for (const KeyColumn& one : keys_) add(one.fixed_bytes(), key);
     for (const auto& one : columns_) add(one->fixed_bytes(), row);
-    if (fixed && key > 0) fixed_.emplace(key, key + row);
+    if (fixed && key > 0 && key + row <= kMostFixed) fixed_.emplace(key, key + row);
   }
 
-  // Bytes of a key, and of a row, where all have as many.
+  // Bytes of a key, and of a row, where all have as many, and not many.
   const std::optional<std::pair<std::size_t, std::size_t>>& fixed() const noexcept {
     return fixed_;
   }
   std::vector<std::unique_ptr<Column>>& columns() noexcept { return columns_; }
 
-  // Makes rows from `begin` on, up to `count` of them in about kBytesAtOnce; returns how many, with
-  // their borders. `number` is the first one's.
-  std::size_t write(const ArrowArray& keys, const ArrowArray& columns, std::size_t begin,
-                    std::size_t count, std::uint64_t number, Rows& rows,
-                    std::vector<std::size_t>& borders) const {
+  // The lengths of `count` rows from `begin` on.
+  std::vector<std::size_t> measure(const ArrowArray& keys, const ArrowArray& columns,
+                                   std::size_t begin, std::size_t count) const {
     std::vector<std::size_t> lengths(count, fixed_ ? fixed_->second : kNumber);
-    if (!fixed_) {
-      const Each<std::size_t> each(lengths.data(), 1);
-      for (std::size_t c = 0; c < keys_.size(); ++c)
-        keys_[c].measure({*keys.children[c], begin, count}, each);
-      for (std::size_t c = 0; c < columns_.size(); ++c)
-        columns_[c]->measure({*columns.children[c], begin, count}, each);
-    }
+    if (fixed_) return lengths;
+    const Each<std::size_t> each(lengths.data(), 1);
+    for (std::size_t c = 0; c < keys_.size(); ++c)
+      keys_[c].measure({*keys.children[c], begin, count}, each);
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      columns_[c]->measure({*columns.children[c], begin, count}, each);
+    return lengths;
+  }
+
+  // Makes rows of these lengths from `begin` on, as many as have about kBytesAtOnce; returns how
+  // many, with their borders. `number` is the first one's.
+  std::size_t write(const ArrowArray& keys, const ArrowArray& columns, std::size_t begin,
+                    std::span<const std::size_t> lengths, std::uint64_t number, Rows& rows,
+                    std::vector<std::size_t>& borders) const {
     borders.assign(1, 0);
-    while (borders.size() <= count && borders.back() < kBytesAtOnce)
+    while (borders.size() <= lengths.size() && borders.back() < kBytesAtOnce)
       borders.push_back(borders.back() + lengths[borders.size() - 1]);
     const std::size_t some = borders.size() - 1;
     if (rows.size() < borders.back()) rows.resize(borders.back());
@@ -196,7 +200,7 @@ class RowForm {
   }
 
  private:
-  static constexpr std::size_t kNumber = sizeof(std::uint64_t);
+  static constexpr std::size_t kNumber = sizeof(std::uint64_t), kMostFixed = std::size_t{64} << 10;
 
   static void write_numbers(std::uint64_t number, std::size_t count, WriteAt at) noexcept {
     for (std::size_t i = 0; i < count; ++i, ++number) {
@@ -237,13 +241,17 @@ class TableSorter {
     const ArrowArray& column_array = array_in(columns);
     watch_.run([&] {
       const auto count = static_cast<std::size_t>(key_array.length);
-      for (std::size_t begin = 0; begin < count;) {
-        const std::size_t some =
-            form_.write(key_array, column_array, begin, std::min(count - begin, kRowsAtOnce),
-                        pushed_, rows_, borders_);
-        sorter_->push(rows_, borders_);
-        begin += some;
-        pushed_ += some;
+      for (std::size_t begin = 0; begin < count; begin += kRowsAtOnce) {
+        const std::vector<std::size_t> lengths =
+            form_.measure(key_array, column_array, begin, std::min(count - begin, kRowsAtOnce));
+        for (std::size_t done = 0; done < lengths.size();) {
+          const std::size_t some =
+              form_.write(key_array, column_array, begin + done, std::span(lengths).subspan(done),
+                          pushed_, rows_, borders_);
+          sorter_->push(rows_, borders_);
+          done += some;
+          pushed_ += some;
+        }
       }
     });
   }
@@ -259,12 +267,13 @@ class TableSorter {
     watch_.run([&] {
       std::vector<Column*> restored;
       for (const auto& column : restored_) restored.push_back(column.get());
-      for (std::size_t done = 0; count < most && done < bytes; done += kBytesAtOnce) {
+      for (std::size_t done = 0; count < most && done < bytes;) {
         std::vector<std::size_t> begins;
-        const std::byte* const rows = sorter_->next(most - count, begins);
+        const std::span<const std::byte> rows = sorter_->next(most - count, begins);
         if (begins.empty()) break;
-        form_.read(rows, begins, restored);
+        form_.read(rows.data(), begins, restored);
         count += begins.size();
+        done += rows.size();
       }
     });
     if (PyErr_CheckSignals() != 0) throw nb::python_error();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 import tempfile
@@ -82,6 +83,7 @@ def batches_of(path: str, rows: int) -> Iterator[pa.RecordBatch]:
             for number in range(file.num_record_batches):
                 with _naming(path):
                     batch = file.get_batch(number)
+                    batch.validate(full=True)  # nobody has looked at its offsets
                 yield batch
 
 
@@ -97,17 +99,26 @@ def schema_of(path: str) -> pa.Schema:
     raise ValueError(f"{path}: neither a Parquet file nor an Arrow file")
 
 
-def row_bytes(path: str) -> int:
-    """About how many bytes a row takes when it is read: what the first ones do, or what Parquet says."""
+def row_bytes(path: str, memory: int) -> int:
+    """About how many bytes a row takes when it is read: what some do that take little of the memory, or what
+    Parquet says."""
     pa = arrow()
     if _magic(path) != _PARQUET:
         return 64
-    first = next(batches_of(path, 256), None)
-    decoded = first.nbytes // first.num_rows if first is not None and first.num_rows else 0
     metadata = pa.parquet.read_metadata(path)
-    groups = (metadata.row_group(at).total_byte_size for at in range(min(metadata.num_row_groups, 8)))
-    rows = sum(metadata.row_group(at).num_rows for at in range(min(metadata.num_row_groups, 8)))
-    return max(1, decoded, sum(groups) // max(1, rows))
+    groups = [metadata.row_group(at) for at in range(min(metadata.num_row_groups, 8))]
+    told = sum(group.total_byte_size for group in groups) // max(1, sum(group.num_rows for group in groups))
+    first = next(batches_of(path, max(1, min(256, memory // 64 // max(1, told)))), None)
+    decoded = sum(map(_decoded_bytes, first.columns)) // first.num_rows if first is not None and first.num_rows else 0
+    return max(1, decoded, told)
+
+
+def _decoded_bytes(column: pa.Array) -> int:
+    """What its values take, also where they are those of a dictionary."""
+    if not arrow().types.is_dictionary(column.type):
+        return column.nbytes
+    values = column.dictionary
+    return column.indices.nbytes + len(column) * (values.nbytes // max(1, len(values)))
 
 
 @contextlib.contextmanager
@@ -201,14 +212,19 @@ class Output:
 def without_nulls(files: Sequence[str], names: Iterable[str]) -> set[str]:
     """Those of the columns of which all files say that they have no nulls."""
     pa = arrow()
-    left = set(names)
+    left = {name for name, count in collections.Counter(names).items() if count == 1}
     for path in files:
         if not left or _magic(path) != _PARQUET:
             return set()
         metadata = pa.parquet.read_metadata(path)
+        # A column inside of another may have the path of one beside it.
+        paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+        left &= {name for name, count in collections.Counter(paths).items() if count == 1}
+        columns = [at for at, name in enumerate(paths) if name in left]
         for group in range(metadata.num_row_groups):
-            columns = (metadata.row_group(group).column(at) for at in range(metadata.num_columns))
-            told = {one.path_in_schema for one in columns
-                    if one.statistics is not None and one.statistics.has_null_count and one.statistics.null_count == 0}  # fmt: skip
-            left &= told
+            for at in columns:
+                told = metadata.row_group(group).column(at).statistics
+                if told is None or not told.has_null_count or told.null_count != 0:
+                    left.discard(paths[at])
+            columns = [at for at in columns if paths[at] in left]
     return left

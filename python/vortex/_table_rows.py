@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Container, Iterable, NamedTuple, Sequence, Union
+from typing import TYPE_CHECKING, Any, Container, NamedTuple, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ def orders_of(by: By, descending: bool, schema: pa.Schema) -> list[Order]:
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if _key_of(kind) is None:
             raise TypeError(f"by: column {name!r} of {kind} has no order")
-        orders.append(Order(name, descending != (direction == "descending")))
+        orders.append(Order(name, bool(descending) != (direction == "descending")))
     if not orders:
         raise ValueError("by: it names no column to sort by")
     return orders
@@ -140,71 +140,92 @@ def _made(kind: pa.DataType, parts: Any) -> pa.Array:
 class _Dictionary:
     """The values of a column of a dictionary type, to which each batch may add some."""
 
-    def __init__(self, kind: pa.DataType) -> None:
+    def __init__(self, name: str, kind: pa.DataType) -> None:
+        if _inside(kind.value_type):
+            raise TypeError(f"column {name!r} of {kind} cannot be sorted along: cast it, or leave it out")
+        self._name = name
         self._kind = kind
         self._known = arrow().array([], kind.value_type)
+        self._last: pa.Array | None = None  # dictionary of a batch; the next one mostly has the same
+        self._numbers: pa.Array | None = None  # of its values, among the known ones
 
-    def places(self, column: pa.Array) -> pa.Array:
+    def places(self, column: pa.Array, source: str) -> pa.Array:
+        if self._last is None or not _are_same(self._last, column.dictionary):
+            self._last, self._numbers = column.dictionary, self._numbered(column.dictionary, source)
+        return self._numbers.take(column.indices)
+
+    def _numbered(self, values: pa.Array, source: str) -> pa.Array:
         pa = arrow()
-        if not column.dictionary.equals(self._known):
-            new = column.dictionary.filter(pa.compute.invert(pa.compute.is_in(column.dictionary, value_set=self._known)))
+        new = values.filter(pa.compute.index_in(values, value_set=self._known).is_null())
+        if len(new):
             self._known = pa.concat_arrays([self._known, new])
-        places = pa.compute.index_in(column.dictionary, value_set=self._known).take(column.indices)
-        return places.cast(self._kind.index_type)
+        try:
+            return pa.compute.index_in(values, value_set=self._known).cast(self._kind.index_type)
+        except pa.ArrowInvalid as error:
+            raise ValueError(f"{source}: column {self._name!r} of {self._kind} has {len(self._known)} values up to "
+                             f"here, more than its type can number: cast it") from error  # fmt: skip
 
     def column(self, places: pa.Array) -> pa.Array:
         return arrow().DictionaryArray.from_arrays(places, self._known, ordered=self._kind.ordered)
 
 
+def _are_same(one: pa.Array, other: pa.Array) -> bool:
+    """Whether they lie in the same memory, which is so as long as both live."""
+
+    def place(array: pa.Array) -> tuple[Any, ...]:
+        return len(array), array.offset, *(buffer and buffer.address for buffer in array.buffers())
+
+    return place(one) == place(other)
+
+
 class RowForm:
     """How batches of a table become rows, and rows batches. Keys give most of their columns back."""
 
-    def __init__(self, schema: pa.Schema, orders: Sequence[Order], nulls_last: bool, without_nulls: Iterable[str]) -> None:
+    def __init__(self, schema: pa.Schema, orders: Sequence[Order], nulls_last: bool, without_nulls: Container[str]) -> None:
         pa = arrow()
         self._schema = schema
-        self._whole = set(without_nulls) | {field.name for field in schema if not field.nullable}
         self._orders = orders
-        self._dictionaries = {field.name: _Dictionary(field.type) for field in schema if pa.types.is_dictionary(field.type)}
-        self.keys = key_forms(schema, orders, nulls_last, self._whole)
+        self._dictionaries = {at: _Dictionary(field.name, field.type) for at, field in enumerate(schema)
+                              if pa.types.is_dictionary(field.type)}  # fmt: skip
+        # A dictionary may have a value that is none.
+        self._whole = {at for at, field in enumerate(schema)
+                       if (field.name in without_nulls or not field.nullable) and at not in self._dictionaries}  # fmt: skip
+        self.keys = key_forms(schema, orders, nulls_last, {schema.field(at).name for at in self._whole})
         self.restored: list[_Layout | None] = []
-        self._given: list[str] = []  # by keys
+        self._given: list[int] = []  # by keys
         for order, key in zip(orders, self.keys):
-            gives = key[0] != _FLOAT and order.name not in self._dictionaries and order.name not in self._given
-            self.restored.append(self._layout_of(order.name) if gives else None)
+            at = schema.get_field_index(order.name)
+            gives = key[0] != _FLOAT and at not in self._dictionaries and at not in self._given
+            self.restored.append(self._layout_of(at) if gives else None)
             if gives:
-                self._given.append(order.name)
-        self._beside = [at for at, field in enumerate(schema) if field.name not in self._given]
+                self._given.append(at)
+        self._beside = [at for at in range(len(schema)) if at not in self._given]
         self.columns = [self._layout_of(at) for at in self._beside]
 
-    def _layout_of(self, column: str | int) -> _Layout:
-        field = self._schema.field(column)
-        kind = field.type.index_type if field.name in self._dictionaries else field.type
-        return _layout(field.name, kind, field.name not in self._whole)
+    def _layout_of(self, at: int) -> _Layout:
+        field = self._schema.field(at)
+        kind = field.type.index_type if at in self._dictionaries else field.type
+        return _layout(field.name, kind, at not in self._whole)
 
     def parts(self, batch: pa.RecordBatch, source: str) -> tuple[Any, Any]:
         """The columns of keys, and the others, as the module takes them."""
-        pa = arrow()
-        for field, column in zip(self._schema, batch.columns):
-            if field.name in self._whole and column.null_count:
-                raise ValueError(f"{source}: column {field.name!r} has nulls, and the file says that it has none")
-        columns = [batch.column(at) for at in self._beside]
-        columns = [self._dictionaries[name].places(column) if name in self._dictionaries else column
-                   for name, column in zip((self._schema.field(at).name for at in self._beside), columns)]  # fmt: skip
+        for at in self._whole:
+            if batch.column(at).null_count:
+                raise ValueError(f"{source}: column {self._schema.field(at).name!r} has nulls, and the file says that it "
+                                 "has none")  # fmt: skip
+        columns = [self._dictionaries[at].places(batch.column(at), source) if at in self._dictionaries else batch.column(at)
+                   for at in self._beside]  # fmt: skip
         return _handed(key_columns(batch, self._orders)), _handed(columns)
 
     def batch(self, keys: Sequence[Any], columns: Sequence[Any]) -> pa.RecordBatch:
         """What the module has read."""
-        given = dict(zip(self._given, keys))
-        beside = dict(zip(self._beside, columns))
+        parts = {**dict(zip(self._given, keys)), **dict(zip(self._beside, columns))}
         arrays = []
         for at, field in enumerate(self._schema):
-            if field.name in given:
-                arrays.append(_made(field.type, given[field.name]))
-            elif field.name in self._dictionaries:
-                places = _made(field.type.index_type, beside[at])
-                arrays.append(self._dictionaries[field.name].column(places))
+            if at in self._dictionaries:
+                arrays.append(self._dictionaries[at].column(_made(field.type.index_type, parts[at])))
             else:
-                arrays.append(_made(field.type, beside[at]))
+                arrays.append(_made(field.type, parts[at]))
         return arrow().RecordBatch.from_arrays(arrays, schema=self._schema)
 
 

@@ -18,6 +18,7 @@ from ._table_files import Output, arrow, batches_of, files_of, give_back, row_by
 from ._table_rows import By, RowForm, orders_of
 
 _LEAST_MEMORY = 32 << 20
+_MOST_BATCH = 256 << 20  # bytes, since offsets of many arrays have 32 bits
 
 Item = TypeVar("Item")
 
@@ -112,7 +113,7 @@ def _push(sorter: Any, form: RowForm, files: Sequence[str], memory: int, progres
     """Returns how many rows there are."""
     count, read = 0, 0
     for path in files:
-        rows = max(1, min(1 << 16, memory // 64 // row_bytes(path)))
+        rows = max(1, min(1 << 16, memory // 64 // row_bytes(path, memory)))
         with contextlib.closing(_ahead(batches_of(path, rows))) as batches:
             for batch in batches:
                 sorter.push(*form.parts(batch, path))
@@ -128,7 +129,7 @@ def _push(sorter: Any, form: RowForm, files: Sequence[str], memory: int, progres
 
 def _sorted_batches(sorter: Any, form: RowForm, memory: int) -> Iterator[Any]:
     while True:
-        count, keys, columns = sorter.read(1 << 16, memory // 64)
+        count, keys, columns = sorter.read(1 << 16, min(memory // 64, _MOST_BATCH))
         if count == 0:
             return
         yield form.batch(keys, columns)
