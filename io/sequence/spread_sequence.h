@@ -68,6 +68,9 @@ class VORTEX_EXPORT SpreadSequence {
   // fault.
   void become(std::vector<UnitPlace> places) noexcept { places_ = std::move(places); }
 
+  // It has no units, and room for as many as before. Not inside a fault.
+  void clear() noexcept { places_.clear(); }
+
   // No more units come: gives back the rest of the table. Not inside a fault.
   void end() { places_.shrink_to_fit(); }
 

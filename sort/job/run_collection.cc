@@ -60,8 +60,8 @@ RecordOutput& RunCollection::begin_falling(std::size_t write_behind, std::uint64
                                            std::uint64_t whole_bytes,
                                            std::uint64_t expected_bytes) {
   open();
-  // Blocks that are packed are of no use in a file.
-  const bool may_be_whole = empty() && !packing().may_pack_next();
+  // Blocks that are packed are of no use in a file, nor is a run that may not have all records.
+  const bool may_be_whole = empty() && whole_bytes <= most_bytes && !packing().may_pack_next();
   return falling_.emplace(order_, store(), write_behind, most_bytes, may_be_whole ? whole_bytes : 0,
                           &packing(), watch().stop(), expected_bytes);
 }

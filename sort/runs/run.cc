@@ -32,8 +32,9 @@ bool Run::place_beforehand(std::uint64_t count) noexcept {
   while (blocks() < count && places.add_unit()) {
   }
   if (blocks() == count) return true;
-  free_all();
-  places.become({});
+  // From the last on, so that the first are taken first again.
+  for (std::uint64_t index = blocks(); index > 0; --index) free_block(index - 1, false);
+  places.clear();
   return false;
 }
 

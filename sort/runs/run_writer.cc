@@ -141,6 +141,7 @@ FallingRunWriter::KeptBlocks::KeptBlocks(BlockPool& pool)
 }
 
 void FallingRunWriter::KeptBlocks::give_back() noexcept {
+  if (quota_.pool().inherited()) return;
   for (const Block block : blocks_) {
     if (block) quota_.give_back(block);
   }
