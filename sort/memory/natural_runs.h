@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,8 +27,10 @@ class NaturalRuns {
   static constexpr std::size_t kMinRecords = 512;
 
   // Sorts the array if it is few runs; sort_rest(records, count) sorts what is behind them, a
-  // quarter at most. False, and nothing has changed: it needs sorting. Throws std::bad_alloc and
-  // what sort_rest does, with the records all there.
+  // quarter at most, and is to change nothing if it throws. False, and nothing has changed: it
+  // needs sorting. Throws what sort_rest does, and std::bad_alloc, with nothing moved. Takes
+  // kMostMergeBytes for each thread, or five quarters of the array and 24 KiB where that is less;
+  // what sort_rest takes is given back before.
   template <typename SortRest>
   static bool sort(Record* records, std::size_t count, const KeyOf& key_of, const Codec& codec,
                    unsigned threads, const SortRest& sort_rest) {
@@ -41,7 +44,8 @@ class NaturalRuns {
     }
     const auto team_of = static_cast<unsigned>(
         count < 2 * kShare ? 1
-                           : std::min<std::size_t>(ThreadTeam::resolve(threads), count / kShare));
+                           : std::min({std::size_t{ThreadTeam::resolve(threads)}, count / kShare,
+                                       std::size_t{kMostThreads}}));
     ThreadTeam team(team_of);
     NaturalRuns found(records, count, key_of, codec, team);
     if (!found.find()) return false;
@@ -53,7 +57,7 @@ class NaturalRuns {
   using Merge = RunMerge<Record, KeyOf>;
   using Runs = std::vector<Run<Record>>;
   static constexpr std::size_t kShare = std::size_t{1} << 20, kSmall = std::size_t{1} << 16;
-  static constexpr std::size_t kFew = std::size_t{1} << 21;
+  static constexpr std::size_t kFew = std::size_t{1} << 21, kMostThreads = 128;
   // Of more runs merging takes as long as sorting.
   static constexpr std::size_t kMost = sizeof(Record) <= sizeof(std::uint64_t) ? 8 : Merge::kMost;
   std::size_t most() const noexcept { return count_ < kFew ? kMost / 2 : kMost; }
@@ -157,16 +161,36 @@ class NaturalRuns {
       if (runs_[0].step == -1) reverse();
       return;
     }
-    if (rest != 0) runs_.push_back({records_ + end_, rest});
-    Merge merge(records_, runs_, plain_key_, team_);
-    if (rest != 0) sort_rest(records_ + end_, rest);
+    // First, so that the memory of the two is not held together.
+    if (rest != 0) {
+      sort_rest(records_ + end_, rest);
+      runs_.push_back({records_ + end_, rest});
+    }
+    std::optional<Merge> merge;
+    try {
+      merge.emplace(records_, runs_, plain_key_, team_);
+    } catch (const std::bad_alloc&) {
+      return merge_without_memory();
+    }
     in_parts(count_, [&](std::size_t begin, std::size_t end) {
       codec_.encode(records_ + begin, end - begin);
     });
-    merge.merge();
+    merge->merge();
     in_parts(count_, [&](std::size_t begin, std::size_t end) {
       codec_.decode(records_ + begin, end - begin);
     });
+  }
+
+  void merge_without_memory() {
+    const auto before = [this](const Record& a, const Record& b) {
+      return key_of_(a) < key_of_(b);
+    };
+    Record* at = records_;
+    for (const Run<Record>& run : runs_) {
+      if (run.step == -1) std::reverse(at, at + run.count);
+      std::inplace_merge(records_, at, at + run.count, before);
+      at += run.count;
+    }
   }
 
   void reverse() {
@@ -178,7 +202,8 @@ class NaturalRuns {
   template <typename Body>
   void in_parts(std::size_t count, const Body& body) {
     const std::size_t parts = team_.threads();
-    team_.run(parts, [&](std::size_t i) { body(count * i / parts, count * (i + 1) / parts); });
+    const auto part = [&](std::size_t i) { body(count * i / parts, count * (i + 1) / parts); };
+    team_.run(parts, std::cref(part));  // a copy would take memory
   }
 
   Record* const records_;

@@ -16,6 +16,7 @@
 
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/radix/kept_memory.h"
+#include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -180,10 +181,15 @@ class RunMerge {
   static constexpr std::size_t kFew = std::size_t{1} << 20;
 
   // Records of a block: 256 KiB, of which each chain of a merge reads some pages together; less
-  // where there are many runs, each of which takes two, and no more than the array.
+  // where there are many runs, each of which takes two, and a sixteenth of the array, but for the
+  // smallest.
   static std::size_t block_for(std::size_t count, std::size_t runs) noexcept {
+    static_assert((2 * 8 + 4) * (std::size_t{256} << 10) <= kMostMergeBytes &&
+                  (2 * kMost + 4) * (std::size_t{128} << 10) <= kMostMergeBytes);
+    constexpr std::size_t kLeast = 512;
     const std::size_t bytes = (runs > 8 ? std::size_t{128} : std::size_t{256}) << 10;
-    return std::min(bytes / sizeof(Record), std::bit_ceil(count));
+    return std::min({bytes / sizeof(Record), std::bit_ceil(count),
+                     std::max(kLeast, std::bit_ceil(count / 16))});
   }
 
   struct Part {

@@ -248,7 +248,8 @@ std::optional<std::size_t> FormatOrder::bytes_to_sort_large_bucket(
   return by_kind(
       [&]<typename Coded>(const Coded&) {
         using Sort = detail::InPlaceSort<typename Coded::Item, typename Coded::KeyOf>;
-        return std::optional(Sort::bytes_of_run(count, threads));
+        return std::optional(
+            std::max(Sort::bytes_of_run(count, threads), threads * detail::kMostMergeBytes));
       },
       [] { return std::optional<std::size_t>(); });
 }

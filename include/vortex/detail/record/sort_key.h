@@ -130,6 +130,9 @@ VORTEX_EXPORT std::size_t sort_size_in_place(void* records, std::size_t count,
                                              unsigned threads);
 
 // Sort numbers, and pairs by their keys, in ascending order.
+// What merging few runs, which an array may be, takes at most for each thread, in place of what
+// sorting does.
+inline constexpr std::size_t kMostMergeBytes = std::size_t{5} << 20;
 VORTEX_EXPORT void sort_keys_64(std::uint64_t* keys, std::size_t count, unsigned threads);
 VORTEX_EXPORT void sort_pairs_64(Pair64* pairs, std::size_t count, bool stable, unsigned threads);
 
