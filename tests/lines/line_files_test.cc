@@ -166,12 +166,18 @@ TEST_F(LineFiles, EqualRecordsAreCounted) {
   }
 }
 
+// Some 60 000 lines, of so many different ones.
+Lines repeated_lines(std::size_t kinds, std::mt19937_64& random) {
+  const Lines of = make_lines(LineKind::kFields, kinds, 100, random);
+  Lines lines(1000, of[0]);
+  for (std::size_t i = 0; i < 60000; ++i) lines.push_back(of[random() % of.size()]);
+  return lines;
+}
+
 TEST_F(LineFiles, ASorterGivesCountedRecordsOneByOne) {
   auto random = test_random();
   for (const std::size_t kinds : {50u, 30000u}) {
-    const Lines of = make_lines(LineKind::kFields, kinds, 100, random);
-    Lines lines(1000, of[0]);
-    for (std::size_t i = 0; i < 60000; ++i) lines.push_back(of[random() % of.size()]);
+    const Lines lines = repeated_lines(kinds, random);
     LineSorter sorter({}, options.resources);
     ASSERT_EQ(pushed_through(sorter, lines), sorted(lines, {}));
     EXPECT_EQ(sorter.counts().runs > 0, kinds > 50);
@@ -182,9 +188,7 @@ TEST_F(LineFiles, ASorterGivesCountedRecordsOneByOne) {
 TEST_F(LineFiles, ASorterTakesAndGivesSeveralAtOnce) {
   auto random = test_random();
   for (const std::size_t kinds : {50u, 30000u}) {
-    const Lines of = make_lines(LineKind::kFields, kinds, 100, random);
-    Lines lines(1000, of[0]);
-    for (std::size_t i = 0; i < 60000; ++i) lines.push_back(of[random() % of.size()]);
+    Lines lines = repeated_lines(kinds, random);
     lines[17].append(5000, 'x');
     Lines wanted = sorted(lines, {});
     options.resources.first_records = random() % 2 == 0 ? 0 : 40000;
