@@ -187,10 +187,12 @@ struct SortReport {
   // The only run of records of one length is the output, and no merge follows, if the output's
   // folder is the one for runs.
   std::uint64_t runs = 0;
-  unsigned merges = 0;                      // the last one included
-  unsigned passes = 0;                      // merges of a record on its way, at most
-  std::uint64_t run_bytes = 0;              // written to the folders in all, beside the output
-  std::vector<std::uint64_t> folder_bytes;  // and to each of them, records kept apart left out
+  unsigned merges = 0;          // the last one included
+  unsigned passes = 0;          // merges of a record on its way, at most
+  std::uint64_t run_bytes = 0;  // of records, written to the folders in all, beside the output
+  // Written to each folder, in whole sectors and, of runs that fall, whole blocks. Records kept
+  // apart are left out.
+  std::vector<std::uint64_t> folder_bytes;
   // The bytes that the disks moved: inputs, runs and output. What is read and written with plain
   // calls, as short inputs and records kept apart are, is no part of them.
   std::uint64_t read_bytes = 0;

@@ -134,11 +134,12 @@ typedef struct vtx_sort_report {
   uint64_t records_out;
   uint64_t input_bytes;
   uint64_t output_bytes;
-  uint64_t runs;                 // 0: everything fitted in memory
-  unsigned merges;               // the last one included
-  unsigned passes;               // merges of a record on its way, at most
-  uint64_t run_bytes;            // written to the folders in all, beside the output
-  const uint64_t* folder_bytes;  // and to each; valid until the thread's next sort
+  uint64_t runs;       // 0: everything fitted in memory
+  unsigned merges;     // the last one included
+  unsigned passes;     // merges of a record on its way, at most
+  uint64_t run_bytes;  // of records, written to the folders in all, beside the output
+  // Written to each folder, in whole sectors or blocks; valid until the thread's next sort.
+  const uint64_t* folder_bytes;
   size_t folder_count;
   uint64_t read_bytes;      // by the disks: inputs and runs
   uint64_t written_bytes;   // runs and output
