@@ -2,6 +2,7 @@
 
 import datetime
 import decimal
+import errno
 import os
 
 import numpy as np
@@ -39,7 +40,7 @@ def random_table(rng, rows):
         "text": some(words, pa.string()),
         "bytes": some([word.encode() for word in words], pa.large_binary()),
         "kind": some(words, pa.string()).dictionary_encode(),
-        "price": some([decimal.Decimal(int(one)) / 100 for one in rng.integers(-9999, 9999, rows)], pa.decimal128(20, 2)),
+        "price": some([decimal.Decimal(int(one)) / 100 for one in rng.integers(-9999, 9999, rows)], pa.decimal128(30, 2)),
         "date": some([(begin + datetime.timedelta(int(one))).date() for one in rng.integers(0, 99, rows)], pa.date32()),
         "time": some([begin + datetime.timedelta(0, int(one)) for one in rng.integers(0, 10**6, rows)], pa.timestamp("us")),
         "place": pa.array(range(rows)),
@@ -253,6 +254,30 @@ def test_long_rows(rng, tmp_path):
     table = pa.table({"key": rng.random(60), "text": texts})
     vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key", memory=LEAST)
     assert pl.from_arrow(pq.read_table(tmp_path / "out.parquet")).equals(pl.from_arrow(table).sort("key"))
+
+
+def test_rows_too_long_for_the_memory(tmp_path):
+    source = write(pa.table({"key": [2, 1], "text": ["x" * 30_000_000, "y"]}), tmp_path / "in.parquet")
+    with pytest.raises(OSError, match="raise `memory`") as raised:
+        vortex.sort_table(source, tmp_path / "out.parquet", "key", memory=LEAST)
+    assert (raised.value.errno, raised.value.filename) == (errno.EMSGSIZE, str(source))
+    assert not (tmp_path / "out.parquet").exists()
+
+
+def test_dictionaries_of_parquet_where_values_come_again(rng, tmp_path):
+    rows = 300_000
+    few = pa.array(rng.integers(0, 1000, rows))
+    table = pa.table({"key": pa.array(rng.random(rows)), "few": few, "word": few.cast(pa.string()).dictionary_encode(),
+                      "when": pa.array(rng.permutation(rows), pa.timestamp("s")),
+                      "price": pa.array(rng.permutation(rows)).cast(pa.decimal128(30, 2))})  # fmt: skip
+    vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key")
+    group = pq.read_metadata(tmp_path / "out.parquet").row_group(0)
+    have = {group.column(at).path_in_schema for at in range(group.num_columns) if group.column(at).has_dictionary_page}
+    assert have == {"few", "word"}
+    # The names of columns inside of others are Parquet's.
+    table = pa.table({"key": rng.random(10_000), "pair": [{"x": i % 10} for i in range(10_000)]})
+    vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key")
+    assert pq.read_metadata(tmp_path / "out.parquet").row_group(0).column(1).has_dictionary_page
 
 
 def test_long_common_beginnings(rng, tmp_path):

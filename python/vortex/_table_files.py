@@ -6,6 +6,7 @@ import collections
 import contextlib
 import os
 import tempfile
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence
 
 from ._files import Path
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
+# Rows that are looked at for values that come again. Where one in a hundred does, there are some
+# hundred thousand of them, which no dictionary of a Parquet file has room for.
+_LOOKED_AT = 1 << 13
 
 
 def arrow() -> Any:
@@ -138,8 +142,7 @@ class Output:
     """The file `path`, which appears when it is complete and on the disk. `by`: columns, and whether they descend."""
 
     def __init__(self, path: str, schema: pa.Schema, by: Sequence[tuple[str, bool]], nulls_last: bool, compression: str,
-                 group_bytes: int) -> None:  # fmt: skip
-        pa = arrow()
+                 group_bytes: int, dictionaries: list[str] | bool) -> None:  # fmt: skip
         self._path = path
         self._group_bytes = group_bytes
         self._waiting: list[pa.Table] = []
@@ -150,19 +153,22 @@ class Output:
         self._parquet = path.endswith(".parquet")
         name = f"/proc/self/fd/{self._file}"
         try:
-            self._open(name, schema, by, nulls_last, compression)
+            self._open(name, schema, by, nulls_last, compression, dictionaries)
         except BaseException:
             os.close(self._file)
             raise
+        self._thread = ThreadPoolExecutor(1, "vortex-table")
+        self._on_its_way: Future[None] | None = None  # what was written, to the disk
 
     def _open(self, name: str, schema: pa.Schema, by: Sequence[tuple[str, bool]], nulls_last: bool,
-              compression: str) -> None:  # fmt: skip
+              compression: str, dictionaries: list[str] | bool) -> None:  # fmt: skip
         pa = arrow()
         if self._parquet:
             columns = pa.parquet.SortingColumn.from_ordering(
                 schema, [(name, "descending" if descending else "ascending") for name, descending in by],
                 null_placement="at_end" if nulls_last else "at_start")  # fmt: skip
-            self._writer = pa.parquet.ParquetWriter(name, schema, compression=compression, sorting_columns=columns)
+            self._writer = pa.parquet.ParquetWriter(name, schema, compression=compression, sorting_columns=columns,
+                                                    use_dictionary=dictionaries)  # fmt: skip
         else:
             self._writer = pa.ipc.new_file(name, schema)
 
@@ -180,18 +186,24 @@ class Output:
                 self._writer.write_table(table, row_group_size=max(1, len(table)))
             else:
                 self._writer.write_table(table)
-        del table
-        give_back()
+            del table
+            give_back()
+            # The disk writes while more is made.
+            if self._on_its_way is not None:
+                self._on_its_way.result()
+            self._on_its_way = self._thread.submit(os.fdatasync, self._file)
 
     def finish(self) -> None:
         if self._waiting:
             self._flush()
         with _naming(self._path):
             self._writer.close()
-        self._writer = None
+            self._writer = None
+            if self._on_its_way is not None:
+                self._on_its_way.result()
+            os.fsync(self._file)
         with contextlib.suppress(FileNotFoundError):
             os.fchmod(self._file, os.stat(self._path).st_mode & 0o7777)
-        os.fsync(self._file)
         folder = os.path.dirname(os.path.abspath(self._path))
         with tempfile.TemporaryDirectory(prefix=".vortex-", dir=folder) as beside:
             there = os.open(beside, os.O_RDONLY | os.O_CLOEXEC)
@@ -206,7 +218,28 @@ class Output:
         if self._writer is not None:
             with contextlib.suppress(Exception):  # the file is given up
                 self._writer.close()
+        self._thread.shutdown()
         os.close(self._file)
+
+
+def with_dictionaries(path: str, schema: pa.Schema, memory: int) -> list[str] | bool:
+    """The columns for which Parquet tries a dictionary: not those of which hardly a value came twice at the
+    beginning of `path`, for which it would look up each one in vain."""
+    types = arrow().types
+    if any(types.is_nested(field.type) for field in schema):
+        return True  # their columns inside have names of Parquet's
+    batch = next(batches_of(path, max(1, min(_LOOKED_AT, memory // 64 // row_bytes(path, memory)))), None)
+    if batch is None or batch.num_rows < _LOOKED_AT // 2:
+        return True
+    return [field.name for field, column in zip(schema, batch.columns)
+            if types.is_dictionary(field.type) or _distinct(column) < 0.99 * len(column)]  # fmt: skip
+
+
+def _distinct(column: pa.Array) -> int:
+    try:
+        return len(column.unique())
+    except arrow().ArrowNotImplementedError:
+        return 0
 
 
 def without_nulls(files: Sequence[str], names: Iterable[str]) -> set[str]:

@@ -7,6 +7,7 @@ of the columns, and go through the external sorts of the library.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator, Sequence, TypeVar
@@ -14,7 +15,17 @@ from typing import Any, Iterator, Sequence, TypeVar
 from . import _core
 from ._files import Path, name_of
 from ._sort_forms import Progress, SortReport, _names_of, _shown, first_of
-from ._table_files import Output, arrow, batches_of, files_of, give_back, row_bytes, schema_of, without_nulls
+from ._table_files import (
+    Output,
+    arrow,
+    batches_of,
+    files_of,
+    give_back,
+    row_bytes,
+    schema_of,
+    with_dictionaries,
+    without_nulls,
+)
 from ._table_rows import By, RowForm, orders_of
 
 _LEAST_MEMORY = 32 << 20
@@ -88,7 +99,8 @@ def sort_table(
         os.scandir(folder).close()
     with _shown(progress, "rows") as shown:
         # Before anything is read: a wrong name or compression is told at once.
-        output = Output(target, schema, orders, nulls == "last", compression, min(128 << 20, memory // 8))
+        output = Output(target, schema, orders, nulls == "last", compression, min(128 << 20, memory // 8),
+                        with_dictionaries(files[0], schema, memory))  # fmt: skip
         with contextlib.closing(output):
             sorter = _core.TableSorter(form.keys, form.restored, form.columns, wanted, memory // 8 * 5, where, threads)
             count = _push(sorter, form, files, memory, shown)
@@ -116,7 +128,8 @@ def _push(sorter: Any, form: RowForm, files: Sequence[str], memory: int, progres
         rows = max(1, min(1 << 16, memory // 64 // row_bytes(path, memory)))
         with contextlib.closing(_ahead(batches_of(path, rows))) as batches:
             for batch in batches:
-                sorter.push(*form.parts(batch, path))
+                with _naming_rows(path):
+                    sorter.push(*form.parts(batch, path))
                 count += len(batch)
                 read += batch.nbytes
                 if read > memory // 16:
@@ -125,6 +138,17 @@ def _push(sorter: Any, form: RowForm, files: Sequence[str], memory: int, progres
                 _tell(progress, "reading", count, None)
     give_back()
     return count
+
+
+@contextlib.contextmanager
+def _naming_rows(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EMSGSIZE:
+            raise
+        raise OSError(error.errno, "a row is too long for the memory: raise `memory`, to about ten times the row",
+                      path) from error  # fmt: skip
 
 
 def _sorted_batches(sorter: Any, form: RowForm, memory: int) -> Iterator[Any]:
