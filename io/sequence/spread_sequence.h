@@ -64,7 +64,7 @@ class VORTEX_EXPORT SpreadSequence {
   // The unit is not needed any more; who keeps the slots gives its own back.
   void forget(std::uint64_t unit) noexcept { places_[unit].slot = SlotFiles::kNoSlot; }
 
-  // These are its units from now on, some of those that it has, in another order. Not inside a
+  // These are its units from now on: of those that it has, or that another has had. Not inside a
   // fault.
   void become(std::vector<UnitPlace> places) noexcept { places_ = std::move(places); }
 

@@ -40,8 +40,8 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
                       punch_holes);
   std::vector<RunCursor*> cursors;
   for (std::uint32_t i = 0; i < count; ++i) {
-    cursors_.push_back(std::make_unique<RunCursor>(*prefetcher_, i, part.runs[i],
-                                                   (*runs_)[i].longest, order, stop));
+    cursors_.push_back(
+        std::make_unique<RunCursor>(*prefetcher_, i, part.runs[i], (*runs_)[i], order, stop));
     cursors.push_back(cursors_.back().get());
   }
   merge_.emplace(cursors, order);
@@ -72,9 +72,22 @@ void LineRuns::open_run(std::uint64_t most_bytes) {
   begin_run(open_, most_bytes);
 }
 
-void LineRuns::end_open() {
-  add(finish(*open_));
+void LineRuns::end_part(const StoredRecord& last, std::uint64_t in_common) {
+  LineRun part =
+      parts_.empty() ? open_->finish() : open_->finish_before(parts_.back(), last, in_common);
   open_.reset();
+  count_bytes(part.run.stored_bytes());
+  parts_.push_back(std::move(part));
+}
+
+void LineRuns::end_open() {
+  if (open_) {
+    add(finish(*open_));
+    open_.reset();
+  } else {
+    std::reverse(parts_.begin(), parts_.end());
+    add(joined(std::exchange(parts_, {})));
+  }
   count_run();
 }
 

@@ -75,9 +75,14 @@ class LineRuns final : public RunList<LineRun> {
   void form(std::uint64_t most_bytes, const std::function<void(LineRunWriter& run)>& write);
   // The same in steps: one run at a time stays open, and is none of the others before it ends.
   void open_run(std::uint64_t most_bytes);
-  bool is_open() const noexcept { return open_.has_value(); }
+  bool is_open() const noexcept { return open_.has_value() || falls(); }
   LineRunWriter& open_one() noexcept { return *open_; }
   void end_open();
+  // What has been written since open_run() is the part of a run that falls: it comes before those
+  // that were written before, if there are any. `last` was appended last, and the next record has
+  // `in_common` with it. The run stays open; what opens next is another part of it.
+  void end_part(const StoredRecord& last, std::uint64_t in_common);
+  bool falls() const noexcept { return !parts_.empty(); }
 
   // Merges until one merge can take all that are left, in half of the memory if that is to do and
   // two fit in it. Throws Error(ENOMEM) when the memory does not hold a merge of two.
@@ -96,6 +101,7 @@ class LineRuns final : public RunList<LineRun> {
   const StoredOrder order_;
   const LinePlan& plan_;
   std::optional<LineRunWriter> open_;
+  std::vector<LineRun> parts_;  // of a run that falls
 };
 
 // The first records that a cursor goes to, each counted as many times as it is there.

@@ -17,7 +17,7 @@ constexpr std::size_t kTolerated = 32;
 // sorted again.
 constexpr std::size_t kLeastShare = 4;
 // What is kept beside the memory of a sort is little.
-constexpr std::ptrdiff_t kMostLastBytes = std::ptrdiff_t{64} << 10;
+constexpr std::ptrdiff_t kMostEdgeBytes = std::ptrdiff_t{64} << 10;
 // What reserving a long run counts with, in multiples of its text. A run that reaches its end is
 // followed by another.
 constexpr std::uint64_t kTimesText = 2;
@@ -31,23 +31,72 @@ std::uint64_t most_bytes_of(const LineArena& arena) noexcept {
   return arena.stored_bytes() + arena.records() * kRunPrefixBytes;
 }
 
-// How many entries of a sorted arena lie in front of all that are no older than `newest`, if that
-// is half of them, else in front of nearly all: then some came out of order. Equal ones are
-// together.
-std::size_t settled(const LineArena& arena, const char* newest) noexcept {
-  const std::span<const IndexEntry> index = arena.index();
+// How many entries, from `first` on, lie in front of all that are no older than `newest`, if that
+// is half of them, else in front of nearly all: then some came out of order.
+template <typename Iterator>
+std::size_t settled(Iterator first, std::size_t all, const char* newest) noexcept {
   const auto next = [&](std::size_t entry) {
-    while (entry < index.size() && stored_at(index[entry]) < newest) ++entry;
+    while (entry < all && stored_at(first[static_cast<std::ptrdiff_t>(entry)]) < newest) ++entry;
     return entry;
   };
   std::size_t entries = next(0);
-  if (entries < index.size() / 2) {
-    for (std::size_t i = index.size() / kNewestShare / kTolerated; i > 0; --i) {
-      entries = next(std::min(entries + 1, index.size()));
+  if (entries < all / 2) {
+    for (std::size_t i = all / kNewestShare / kTolerated; i > 0; --i) {
+      entries = next(std::min(entries + 1, all));
     }
   }
+  return entries;
+}
+
+// The same of a sorted arena. Those that are the same are together.
+std::size_t settled_first(const LineArena& sorted, const char* newest) noexcept {
+  const std::span<const IndexEntry> index = sorted.index();
+  std::size_t entries = settled(index.begin(), index.size(), newest);
   while (entries < index.size() && index[entries].key == kSameKey) ++entries;
   return entries;
+}
+// How many of its last entries lie behind those: equal ones that stay would be written in front of
+// older ones.
+std::size_t settled_last(const LineArena& sorted, const char* newest) {
+  const std::span<const IndexEntry> index = sorted.index();
+  const StoredOrder& order = sorted.order();
+  const auto at = [&](std::size_t entry) {
+    return stored_record_at(stored_at(index[entry]), order.has_keys);
+  };
+  std::size_t begin = index.size() - settled(index.rbegin(), index.size(), newest);
+  while (begin > 0 && begin < index.size() &&
+         difference(at(begin - 1), at(begin), order, 0).order == 0) {
+    ++begin;
+  }
+  return index.size() - begin;
+}
+
+// What to write of `all` entries, of which `late` have come too late for the run that is open, and
+// the first of which, `settled`, lie in front of what comes. Less than `least` is not worth a
+// share.
+ArenaShare share_of_entries(std::size_t all, std::size_t late, std::size_t settled, bool is_open) {
+  const std::size_t least = std::max<std::size_t>(all / kLeastShare, 1);
+  if (!is_open) {
+    if (settled < least) return {.entries = all, .ends_before = true};
+    return {.entries = settled, .ends_before = true, .goes_on = true};
+  }
+  if (late <= least && settled >= late + least) {
+    return {.begin = late, .entries = settled - late, .goes_on = true};
+  }
+  // The open run ends with all that may join it. The others begin another one, if the newest are
+  // among them; if not, only half an arena is worth a run.
+  ArenaShare share{.begin = late, .entries = all - late};
+  share.goes_on = settled >= least && settled <= late;
+  if (share.goes_on) share.entries += settled;
+  if (!share.goes_on && late >= all / 2) share.entries = all;
+  return share;
+}
+
+// The same where the order is turned round.
+ArenaShare turned_round(ArenaShare share, std::size_t all) {
+  share.begin = (2 * all - share.begin - share.entries) % all;
+  share.falls = true;
+  return share;
 }
 
 }  // namespace
@@ -56,49 +105,47 @@ const char* RunGrowth::newest_of(const LineArena& arena) noexcept {
   return stored_at(arena.index()[arena.records() / kNewestShare]);
 }
 
-// The first entry that is not less than the last record of the open run.
-std::size_t RunGrowth::behind_last(const LineArena& sorted) const {
-  const StoredRecord last = stored_record_at(last_.data(), order_.has_keys);
+// The first entry that is not less than the record at the edge of the open run.
+std::size_t RunGrowth::behind_edge(const LineArena& sorted) const {
+  const StoredRecord edge = stored_record_at(edge_.data(), order_.has_keys);
   const std::span<const IndexEntry> index = sorted.index();
   const auto behind = std::partition_point(index.begin(), index.end(), [&](const auto& entry) {
     const StoredRecord record = stored_record_at(stored_at(entry), order_.has_keys);
-    return difference(record, last, order_, 0).order < 0;
+    return difference(record, edge, order_, 0).order < 0;
   });
   return static_cast<std::size_t>(behind - index.begin());
 }
 
+// Those that have come too late for it, which may be all.
+std::size_t RunGrowth::too_late(const LineArena& sorted) const {
+  const auto all = static_cast<std::size_t>(sorted.records());
+  if (!runs_.is_open()) return all;
+  if (runs_.falls()) return all - behind_edge(sorted);
+  return runs_.open_one().room() < most_bytes_of(sorted) ? all : behind_edge(sorted);
+}
+
 // As much of it to the open run as there is room for, and the others to a run of their own.
-ArenaShare RunGrowth::all_of(const LineArena& sorted) const {
-  ArenaShare share{.entries = static_cast<std::size_t>(sorted.records()), .ends_before = true};
-  if (!runs_.is_open() || runs_.open_one().room() < most_bytes_of(sorted)) return share;
-  const std::size_t begin = behind_last(sorted);
-  if (begin == share.entries) return share;
-  share.begin = begin;
-  share.ends_before = false;
-  return share;
+ArenaShare RunGrowth::all_of(const LineArena& sorted, std::size_t late) const {
+  const auto all = static_cast<std::size_t>(sorted.records());
+  const ArenaShare share{.begin = late % all, .entries = all, .ends_before = late == all};
+  return runs_.falls() ? turned_round(share, all) : share;
 }
 
 ArenaShare RunGrowth::share_of(const LineArena& sorted, const char* newest) const {
-  const ArenaShare whole = all_of(sorted);
-  if (plan_.first_records != 0) return whole;
-  ArenaShare share = whole;
-  const std::size_t all = whole.entries;
-  const std::size_t least = std::max<std::size_t>(all / kLeastShare, 1);
-  const std::size_t end = settled(sorted, newest);
-  if (share.ends_before) {
-    share.goes_on = end >= least;
-    if (share.goes_on) share.entries = end;
-  } else if (share.begin <= least && end >= share.begin + least) {
-    share.goes_on = true;
-    share.entries = end - share.begin;
-  } else {
-    // The open run ends with all that may join it. The others begin another one, if the newest are
-    // among them; if not, only half an arena is worth a run.
-    share.goes_on = end >= least && end <= share.begin;
-    share.entries = all - share.begin;
-    if (share.goes_on) share.entries += end;
-    if (!share.goes_on && share.begin >= all / 2) share.entries = all;
-  }
+  const auto all = static_cast<std::size_t>(sorted.records());
+  const std::size_t late = too_late(sorted);
+  const ArenaShare whole = all_of(sorted, late);
+  // Of a run no more are wanted.
+  if (plan_.first_records != 0 && plan_.first_records < all) return whole;
+  const bool is_open = late < all;
+  const auto rising = [&] {
+    return share_of_entries(all, late, settled_first(sorted, newest), is_open);
+  };
+  const auto falling = [&] {
+    return turned_round(share_of_entries(all, late, settled_last(sorted, newest), is_open), all);
+  };
+  ArenaShare share = is_open && runs_.falls() ? falling() : rising();
+  if (!is_open && !share.goes_on) share = falling();
   const bool leaves_room =
       share.entries == all ||
       sorted.bytes_beside(share) <= sorted.stored_bytes() - sorted.stored_bytes() / kLeastShare;
@@ -109,37 +156,54 @@ void RunGrowth::write(const LineArena& sorted, const ArenaShare& share, const To
   if (share.ends_before) end_open();
   const std::span<const IndexEntry> index = sorted.index();
   const std::size_t end = std::min(share.begin + share.entries, index.size());
-  const std::size_t others = share.begin + share.entries - end;
-  write(sorted, index.subspan(share.begin, end - share.begin), share.goes_on && others == 0, told);
-  if (others > 0) write(sorted, index.first(others), share.goes_on, told);
+  const auto last = index.subspan(share.begin, end - share.begin);
+  const auto first = index.first(share.begin + share.entries - end);
+  if (first.empty()) return write(sorted, last, share.falls, share.goes_on, told);
+  // One joins the open run, and the other begins the next one.
+  write(sorted, share.falls ? first : last, share.falls, false, told);
+  write(sorted, share.falls ? last : first, share.falls, share.goes_on, told);
 }
 
 void RunGrowth::write_rest(const LineArena& sorted, const Told& told) {
   if (sorted.empty()) return end_open();
-  write(sorted, all_of(sorted), told);
+  write(sorted, all_of(sorted, too_late(sorted)), told);
 }
 
 // To the open run, or to another.
-void RunGrowth::write(const LineArena& sorted, std::span<const IndexEntry> entries, bool goes_on,
-                      const Told& told) {
-  if (!runs_.is_open()) {
+void RunGrowth::write(const LineArena& sorted, std::span<const IndexEntry> entries, bool falls,
+                      bool goes_on, const Told& told) {
+  falls = falls && (runs_.falls() || goes_on);
+  if (falls || !runs_.is_open()) {
     const std::uint64_t most_bytes = most_bytes_of(sorted);
-    runs_.open_run(goes_on ? std::max(most_bytes, bytes_of_long_run()) : most_bytes);
-    last_.clear();
+    runs_.open_run(goes_on && !falls ? std::max(most_bytes, bytes_of_long_run()) : most_bytes);
+    if (!runs_.falls()) edge_.clear();
   }
-  append(ArenaCursor(entries, order_), told);
-  const char* end = stored_at(entries.back());
+  append(ArenaCursor(entries, order_), falls, told);
+  if (falls) end_part(entries.back());
+  const char* const edge = stored_at(falls ? entries.front() : entries.back());
+  const char* end = edge;
   stored_record(end, order_.has_keys);
-  goes_on = goes_on && end - stored_at(entries.back()) <= kMostLastBytes;
-  if (!goes_on) return end_open();
-  last_.assign(stored_at(entries.back()), end);
+  if (!goes_on || end - edge > kMostEdgeBytes) return end_open();
+  edge_.assign(edge, end);
 }
 
-void RunGrowth::append(ArenaCursor cursor, const Told& told) {
+// They come before what the edge is of.
+void RunGrowth::end_part(const IndexEntry& last) {
+  const StoredRecord record = stored_record_at(stored_at(last), order_.has_keys);
+  std::uint64_t in_common = 0;
+  if (runs_.falls()) {
+    const StoredRecord next = stored_record_at(edge_.data(), order_.has_keys);
+    in_common = difference(record, next, order_, 0).chunk;
+  }
+  runs_.end_part(record, in_common);
+}
+
+// The first that are wanted, behind which nobody looks. `falls`: they begin a part of their run.
+void RunGrowth::append(ArenaCursor cursor, bool falls, const Told& told) {
   LineRunWriter& run = runs_.open_one();
-  bool first = last_.empty();
+  bool first = falls || edge_.empty();
   StoredRecord before;
-  if (!first) before = stored_record_at(last_.data(), order_.has_keys);
+  if (!first) before = stored_record_at(edge_.data(), order_.has_keys);
   FirstOfCursor<ArenaCursor> wanted(cursor, plan_.first_records);
   for_each_record(
       wanted,
@@ -154,12 +218,12 @@ void RunGrowth::append(ArenaCursor cursor, const Told& told) {
 }
 
 void RunGrowth::spill(const LineArena& sorted, ArenaCursor rest, const Told& told) {
-  runs_.form(most_bytes_of(sorted), [&](LineRunWriter&) { append(rest, told); });
+  runs_.form(most_bytes_of(sorted), [&](LineRunWriter&) { append(rest, false, told); });
 }
 
 void RunGrowth::end_open() {
   if (runs_.is_open()) runs_.end_open();
-  last_.clear();
+  edge_.clear();
 }
 
 std::uint64_t RunGrowth::bytes_of_long_run() const {

@@ -21,6 +21,9 @@ namespace vortex { inline namespace v0 {
 // memory holds, becomes one run. This is replacement selection (Goetz 1963) in batches, which sorts
 // no record of a random input twice.
 //
+// Where hardly any of the newest lie among its last ones, these are written, as a part of a run
+// that falls: the next part comes before them. Equal records are in one part, or in different runs.
+//
 // One thread at a time; share_of() and write() of different arenas take turns.
 class RunGrowth {
  public:
@@ -44,18 +47,21 @@ class RunGrowth {
   void spill(const LineArena& sorted, ArenaCursor rest, const Told& told);
 
  private:
-  std::size_t behind_last(const LineArena& sorted) const;
-  ArenaShare all_of(const LineArena& sorted) const;
-  void write(const LineArena& sorted, std::span<const IndexEntry> entries, bool goes_on,
+  std::size_t behind_edge(const LineArena& sorted) const;
+  std::size_t too_late(const LineArena& sorted) const;
+  ArenaShare all_of(const LineArena& sorted, std::size_t late) const;
+  void write(const LineArena& sorted, std::span<const IndexEntry> entries, bool falls, bool goes_on,
              const Told& told);
-  void append(ArenaCursor cursor, const Told& told);
+  void append(ArenaCursor cursor, bool falls, const Told& told);
+  void end_part(const IndexEntry& last);
   void end_open();
   std::uint64_t bytes_of_long_run() const;
 
   const StoredOrder order_;
   const LinePlan& plan_;
   LineRuns& runs_;
-  std::string last_;  // of the open run, as it is stored
+  // Of the open run, as it is stored: its last record, or its first where it falls.
+  std::string edge_;
 };
 
 }}  // namespace vortex::v0

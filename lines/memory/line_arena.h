@@ -43,6 +43,7 @@ struct ArenaShare {
   std::size_t entries = 0;   // that go
   bool ends_before = false;  // the run that was open gets none of them
   bool goes_on = false;      // their last run stays open
+  bool falls = false;        // if it does, what comes next comes before them
 
   bool has(std::size_t entry, std::size_t all) const noexcept {
     return (entry < begin ? all : 0) + entry - begin < entries;

@@ -27,6 +27,10 @@ class BlockForecasts {
 
   // How many blocks the first record reaches into: they are needed when the merge begins.
   std::uint64_t first_blocks() const noexcept { return first_blocks_; }
+  // Those of a run that comes behind this one, which foretells the first blocks of that.
+  void append(const BlockForecasts& next) {
+    bytes_.insert(bytes_.end(), next.bytes_.begin(), next.bytes_.end());
+  }
 
  private:
   friend class ForecastWriter;

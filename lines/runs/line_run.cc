@@ -11,6 +11,17 @@ constexpr std::uint64_t kMaxMarks = 512;
 // A record that ends so near to the end of a block may be the last one in front of another.
 constexpr std::uint64_t kNearEnd = std::uint64_t{4} << 10;
 
+// Some hundred marks remain, the first among them.
+void leave_every_second(std::vector<RunMark>& marks) noexcept {
+  for (std::size_t i = 0; 2 * i < marks.size(); ++i) marks[i] = marks[2 * i];
+  marks.resize((marks.size() + 1) / 2);
+}
+
+RunMark behind(const RunMark& front, const RunMark& mark) noexcept {
+  return {front.offset + mark.offset, front.records + mark.records, front.counted + mark.counted,
+          front.text_bytes + mark.text_bytes};
+}
+
 // The most blocks that a record of `bytes` lies in.
 std::size_t blocks_of_record(std::uint64_t bytes, std::size_t block_bytes) noexcept {
   return static_cast<std::size_t>((bytes + block_bytes - 1) / block_bytes) + 1;
@@ -94,27 +105,60 @@ char* LineRunWriter::write_head(char* to, const RunRecordHead& head,
 }
 
 // A run may become much shorter than was said.
-void LineRunWriter::leave_every_second_mark() noexcept {
-  for (std::size_t i = 0; 2 * i < marks_.size(); ++i) marks_[i] = marks_[2 * i];
-  marks_.resize((marks_.size() + 1) / 2);
-  mark_bytes_ *= 2;
-}
-
 void LineRunWriter::add_mark() noexcept {
-  if (marks_.size() == kMaxMarks) leave_every_second_mark();
+  if (marks_.size() == kMaxMarks) {
+    leave_every_second(marks_);
+    mark_bytes_ *= 2;
+  }
   end_.offset = out_.bytes();
   marks_.push_back(end_);
   next_mark_ = end_.offset + mark_bytes_;
   may_share_ = false;  // for whoever begins here
 }
 
-LineRun LineRunWriter::finish() {
-  end_.offset = out_.bytes();
+LineRun LineRunWriter::finish(std::size_t unused) {
+  end_.offset = out_.bytes() + unused;
   return {.run = stream_.finish(end_.offset, end_.records),
           .longest = longest_,
           .end = end_,
           .marks = std::move(marks_),
+          .joints = {},
           .forecasts = forecasts_.finish()};
+}
+
+LineRun LineRunWriter::finish_before(const LineRun& next, const StoredRecord& last,
+                                     std::uint64_t in_common) {
+  if (!noted_) forecasts_.note(last);
+  for (std::uint64_t i = 0; i < next.forecasts.first_blocks(); ++i) forecasts_.add_block();
+  LineRun run = finish(out_.left_in_block());
+  run.joints.push_back({run.end, in_common});
+  return run;
+}
+
+std::span<const RunJoint> LineRun::joints_behind(const RunMark& place) const noexcept {
+  const auto first = std::upper_bound(
+      joints.begin(), joints.end(), place.records,
+      [](std::uint64_t records, const RunJoint& joint) { return records < joint.begin.records; });
+  return std::span(joints).subspan(static_cast<std::size_t>(first - joints.begin()));
+}
+
+LineRun joined(std::vector<LineRun> parts) {
+  LineRun all = std::move(parts.front());
+  std::vector<Run> others;
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    LineRun& next = parts[i];
+    all.longest = std::max(all.longest, next.longest);
+    for (const RunMark& mark : next.marks) all.marks.push_back(behind(all.end, mark));
+    for (const RunJoint& joint : next.joints) {
+      all.joints.push_back({behind(all.end, joint.begin), joint.in_common});
+    }
+    all.forecasts.append(next.forecasts);
+    all.end = behind(all.end, next.end);
+    others.push_back(std::move(next.run));
+    while (all.marks.size() > kMaxMarks) leave_every_second(all.marks);
+  }
+  all.run.append(others);
+  return all;
 }
 
 // What a record shares is copied when the head of the next one has been read.
@@ -134,16 +178,33 @@ InputStreamOptions stream_options(std::size_t window) {
 }  // namespace
 
 RunCursor::RunCursor(MergePrefetcher& prefetcher, std::uint32_t index, const RunPart& part,
-                     std::uint64_t longest, const StoredOrder& order, const std::stop_token& stop)
+                     const LineRun& run, const StoredOrder& order, const std::stop_token& stop)
     : block_bytes_(prefetcher.store().block_bytes()),
-      stream_(std::make_unique<RunSource>(prefetcher, index, window_blocks(longest, block_bytes_)),
-              stream_options(window_blocks(longest, block_bytes_))),
+      first_byte_(part.begin.offset / block_bytes_ * block_bytes_),
+      stream_(
+          std::make_unique<RunSource>(prefetcher, index, window_blocks(run.longest, block_bytes_)),
+          stream_options(window_blocks(run.longest, block_bytes_))),
       stop_(stream_, stop),
-      left_(part.end.records - part.begin.records),
-      at_(stream_.data() + part.begin.offset % block_bytes_),
+      joints_(run.joints_behind(part.begin)),
+      end_(part.end.records),
       next_block_(stream_.data()),
       record_(order.has_keys) {
+  go_to(part.begin);
   record_.set_key_before(part.first_key);
+}
+
+void RunCursor::go_to(const RunMark& place) noexcept {
+  at_ = stream_.data() + (place.offset - first_byte_);
+  left_ = (joints_.empty() ? end_ : std::min(end_, joints_.front().begin.records)) - place.records;
+}
+
+// Null where the part of the run ends.
+const RunJoint* RunCursor::enter_joint() noexcept {
+  if (joints_.empty() || joints_.front().begin.records >= end_) return nullptr;
+  const RunJoint& joint = joints_.front();
+  joints_ = joints_.subspan(1);
+  go_to(joint.begin);
+  return &joint;
 }
 
 void RunCursor::touch_blocks() noexcept {

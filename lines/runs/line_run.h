@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -27,6 +28,14 @@ struct RunMark {
   std::uint64_t text_bytes = 0;  // of the records that are counted, without keys
 };
 
+// Where a part of a run begins, with a block, that was written before the part in front of it; the
+// rest of the block in front is not used.
+struct RunJoint {
+  RunMark begin;
+  // The chunks that its first record, which is stored whole, has in common with the one before.
+  std::uint64_t in_common = 0;
+};
+
 // A run on the disks. In front of each record stands how many of the chunks that decide its order
 // it has in common with the record before (see first_difference()): a merge compares the rest.
 // Where that is a good part of a key, the key is stored without it (front coding): neighbours in a
@@ -39,8 +48,14 @@ struct LineRun {
   // Some hundred places of a long run, about equally far apart, the first of them its beginning.
   // None of an empty run. The records behind them are stored whole.
   std::vector<RunMark> marks;
+  std::vector<RunJoint> joints;
   BlockForecasts forecasts;  // until it is merged
+
+  std::span<const RunJoint> joints_behind(const RunMark& place) const noexcept;
 };
+
+// One run of several, each of which was finished in front of the next one.
+LineRun joined(std::vector<LineRun> parts);
 
 // A part of a run.
 struct RunPart {
@@ -85,11 +100,15 @@ class LineRunWriter {
   std::uint64_t room() const noexcept { return stream_.most_bytes() - out_.bytes(); }
 
   // Waits until everything is written. Throws Error when something was not.
-  LineRun finish();
+  LineRun finish() { return finish(0); }
+  // The same, in front of another run, which is not empty and begins behind `last`, the record that
+  // was appended last. The next record has `in_common` with that.
+  LineRun finish_before(const LineRun& next, const StoredRecord& last, std::uint64_t in_common);
 
  private:
+  // `unused` bytes of the last block are not used.
+  LineRun finish(std::size_t unused);
   void add_mark() noexcept;
-  void leave_every_second_mark() noexcept;
   void begin_blocks(const StoredRecord& stored, std::size_t bytes) noexcept;
   bool shares(const StoredRecord& stored, std::uint64_t in_common) noexcept;
   char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
@@ -118,18 +137,20 @@ class RunCursor {
   // Blocks that the cursor holds at once, where the longest record has `longest` bytes.
   static std::size_t window_blocks(std::uint64_t longest, std::size_t block_bytes) noexcept;
 
-  // Reads slice `index` of the prefetcher, which outlives it. `longest`: of the records of the run.
+  // Reads slice `index` of the prefetcher, a part of the run. Both outlive it.
   RunCursor(MergePrefetcher& prefetcher, std::uint32_t index, const RunPart& part,
-            std::uint64_t longest, const StoredOrder& order, const std::stop_token& stop);
+            const LineRun& run, const StoredOrder& order, const std::stop_token& stop);
   RunCursor(const RunCursor&) = delete;
   RunCursor& operator=(const RunCursor&) = delete;
 
   // Goes to the next record; false behind the last. Touches its blocks at once, all of them, for
   // they are foretold for this moment. Inside guarded().
   bool advance() noexcept {
-    if (left_ == 0) return false;
+    const RunJoint* joint = nullptr;
+    if (left_ == 0 && !(joint = enter_joint())) return false;
     --left_;
     record_.read(at_);
+    if (joint != nullptr) record_.set_in_common(joint->in_common);
     if (at_ > next_block_) touch_blocks();
     return true;
   }
@@ -141,13 +162,18 @@ class RunCursor {
   std::uint64_t count() const noexcept { return record_.count(); }
 
  private:
+  void go_to(const RunMark& place) noexcept;
+  const RunJoint* enter_joint() noexcept;
   void touch_blocks() noexcept;
 
   const std::size_t block_bytes_;
+  const std::uint64_t first_byte_;  // of the run, that the stream has
   InputStream<char> stream_;
   StreamStop stop_;
-  std::uint64_t left_;
-  const char* at_;
+  std::span<const RunJoint> joints_;  // behind the place where it is
+  const std::uint64_t end_;           // in records of the run
+  std::uint64_t left_ = 0;            // in front of the next joint
+  const char* at_ = nullptr;
   const char* next_block_;  // the first one that has not been touched
   RunRecordReader record_;
 };

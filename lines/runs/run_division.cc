@@ -123,7 +123,8 @@ RunPlace Division::exact_place(const Splitter& splitter, std::size_t run,
   const RunMark& end = marks_before < in.marks.size() ? in.marks[marks_before] : in.end;
   RunPiece piece(in);
   RunRecordReader record(order_.has_keys);
-  while (mark.offset < end.offset) {
+  auto joints = in.joints_behind(mark);
+  while (mark.records < end.records) {
     if (!piece.has(mark.offset, most_bytes_of_record(in))) {
       record.keep_key();
       piece.load(mark.offset, kScanBytes);
@@ -139,6 +140,10 @@ RunPlace Division::exact_place(const Splitter& splitter, std::size_t run,
     ++mark.records;
     mark.counted += record.count();
     mark.text_bytes += record.count() * record.stored().record.size();
+    if (!joints.empty() && mark.records == joints.front().begin.records) {
+      mark.offset = joints.front().begin.offset;
+      joints = joints.subspan(1);
+    }
   }
   return place;
 }

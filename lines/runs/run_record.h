@@ -72,6 +72,8 @@ class RunRecordReader {
   const StoredRecord& stored() const noexcept { return stored_; }
   // The chunks that it has in common with the one before.
   std::uint64_t in_common() const noexcept { return in_common_; }
+  // It was written before that was known.
+  void set_in_common(std::uint64_t chunks) noexcept { in_common_ = chunks; }
   // How many times it is there.
   std::uint64_t count() const noexcept { return count_; }
 

@@ -53,6 +53,22 @@ void Run::arrange(const FallingParts& parts, bool placed_beforehand) {
   parts.arrange(forecast_keys);
 }
 
+void Run::append(std::span<Run> others) {
+  std::vector<UnitPlace> all;
+  const auto add = [&](const Run& run) {
+    for (std::uint64_t i = 0; i < run.blocks(); ++i) all.push_back(run.places.place(i));
+  };
+  add(*this);
+  for (Run& next : others) {
+    packed.append(all.size(), next.packed);
+    add(next);
+    records += next.records;
+    bytes += next.bytes;
+    next.store = nullptr;
+  }
+  places.become(std::move(all));
+}
+
 void Run::end() noexcept { store->take_promise_back(std::exchange(promised, 0)); }
 
 void Run::free_block(std::uint64_t index, bool punch_hole) noexcept {

@@ -70,6 +70,13 @@ class PackedBlocks {
     return block < packed_.size() ? packed_[block] : 0;
   }
   std::uint64_t saved_bytes() const noexcept { return saved_; }
+  // Those of `more` come behind the first `blocks`.
+  void append(std::uint64_t blocks, const PackedBlocks& more) {
+    saved_ += more.saved_;
+    if (more.packed_.empty()) return;
+    packed_.resize(blocks);
+    packed_.insert(packed_.end(), more.packed_.begin(), more.packed_.end());
+  }
   // Puts them into another order.
   void arrange(const FallingParts& parts) {
     if (!packed_.empty()) parts.arrange(packed_);
@@ -127,6 +134,10 @@ struct Run : RunFields {
   // Puts the blocks, which were written in parts, into the order of the run. Those that have their
   // places already are in it; what is in front of the parts is given back.
   void arrange(const FallingParts& parts, bool placed_beforehand);
+  // The blocks of other runs of the store come behind its own, those of each behind those of the
+  // one in front of it. All have ended, and all but the last have whole blocks. Their forecasts
+  // stay behind.
+  void append(std::span<Run> others);
   // Gives the slot of a block back; inside a fault too.
   void free_block(std::uint64_t index, bool punch_hole) noexcept;
   void free_all() noexcept;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,27 +42,45 @@ class MergeBlocks : public ::testing::Test {
     order.keys->append({&record, 1}, keys_);
     return {keys_.key(0), line};
   }
-  void write_run(const Lines& lines) {
+  // The chunks that two neighbours have in common; the keys of both are needed at a time.
+  std::uint64_t in_common(const std::string& a, const std::string& b) const {
+    const std::string key(stored(a).key);
+    return difference({key, a}, stored(b), StoredOrder(order), 0).chunk;
+  }
+  // A part of a run, which comes in front of `next`, if that is not null; that begins with
+  // `behind`.
+  LineRun part_of_run(std::span<const std::string> lines, const LineRun* next,
+                      const std::string* behind) {
     std::uint64_t bytes = 0;
     for (const std::string& line : lines) bytes += 2 * line.size() + 100;
-    const StoredOrder stored_order(order);
-    LineRunWriter writer(*store, stored_order, *packing, 2, forecast_bytes, bytes, {});
+    LineRunWriter writer(*store, StoredOrder(order), *packing, 2, forecast_bytes, bytes, {});
     guarded([&] {
       const std::string* before = nullptr;
-      std::string key;
       for (const std::string& line : lines) {
-        // The keys of both are needed at a time.
-        std::uint64_t in_common = 0;
-        if (before != nullptr) {
-          const StoredRecord a{key, *before};
-          in_common = difference(a, stored(line), stored_order, 0).chunk;
-        }
-        writer.append(stored(line), in_common, 1);
-        key = stored(line).key;
+        const std::uint64_t known = before == nullptr ? 0 : in_common(*before, line);
+        writer.append(stored(line), known, 1);
         before = &line;
       }
     }).throw_if_failed();
-    runs.push_back(writer.finish());
+    if (next == nullptr) return writer.finish();
+    const std::uint64_t known = in_common(lines.back(), *behind);
+    return writer.finish_before(*next, stored(lines.back()), known);
+  }
+  // Some are written from their end on, in parts.
+  void write_run(std::span<const std::string> lines, std::mt19937_64& random) {
+    const std::size_t most = random() % 2 == 0 ? lines.size() : 1 + lines.size() / 4;
+    std::vector<LineRun> parts;
+    const std::string* behind = nullptr;
+    while (parts.empty() || !lines.empty()) {
+      const std::size_t count = std::min(lines.size(), most);
+      const auto part = lines.last(count);
+      parts.push_back(part_of_run(part, parts.empty() ? nullptr : &parts.back(), behind));
+      if (count > 0) behind = &part.front();
+      lines = lines.first(lines.size() - count);
+    }
+    std::reverse(parts.begin(), parts.end());
+    joints += parts.size() - 1;
+    runs.push_back(joined(std::move(parts)));
   }
   void open(unsigned disks, std::mt19937_64& random) {
     runs.clear();
@@ -88,7 +107,7 @@ class MergeBlocks : public ::testing::Test {
     of_run.unique = false;
     if (order.unique) of_run.ties = Ties::kInputOrder;
     for (const std::size_t end : ends) {
-      write_run(sorted(Lines(at(begin), at(end)), of_run));
+      write_run(sorted(Lines(at(begin), at(end)), of_run), random);
       begin = end;
     }
   }
@@ -114,8 +133,8 @@ class MergeBlocks : public ::testing::Test {
         std::vector<std::unique_ptr<RunCursor>> cursors;
         std::vector<RunCursor*> players;
         for (std::uint32_t i = 0; i < count; ++i) {
-          cursors.push_back(std::make_unique<RunCursor>(
-              prefetcher, i, part.runs[i], runs[i].longest, stored_order, std::stop_token()));
+          cursors.push_back(std::make_unique<RunCursor>(prefetcher, i, part.runs[i], runs[i],
+                                                        stored_order, std::stop_token()));
           players.push_back(cursors.back().get());
         }
         LineMerge<RunCursor> merge(players, stored_order);
@@ -140,6 +159,7 @@ class MergeBlocks : public ::testing::Test {
   std::vector<LineRun> runs;
   std::uint64_t unforeseen = 0;
   std::uint64_t blocks = 0;
+  std::uint64_t joints = 0;
 
  private:
   mutable KeyBatch keys_;
@@ -175,6 +195,7 @@ TEST_F(MergeBlocks, AreNeededAsForetold) {
     all_blocks += blocks;
   }
   EXPECT_GT(all_blocks, 300u);
+  EXPECT_GT(joints, 20u);
 }
 
 // Parts begin and end within blocks.

@@ -37,7 +37,6 @@ constexpr std::uint64_t kTeeth = 2;
 enum class Arrival {
   kRandom,
   kSorted,
-  kReversed,
   kDisplaced,  // by less than an arena holds
   kDrifting,
   kOutliers,  // one in a hundred lies anywhere
@@ -54,8 +53,6 @@ std::uint64_t key_of(Arrival arrival, std::uint64_t i, std::uint64_t lines,
       break;
     case Arrival::kSorted:
       return i;
-    case Arrival::kReversed:
-      return lines - i;
     case Arrival::kDisplaced:
       return i / 1500 * 1500 + 1499 - i % 1500;
     case Arrival::kDrifting:
@@ -84,11 +81,18 @@ std::string line_of(std::uint64_t key, std::size_t number, const LineOrder& orde
   return order.keys ? rest + "," + digits : digits + "," + rest;
 }
 
-Lines arriving(Arrival arrival, std::size_t count, const LineOrder& order,
+// In this order or, turned round, from the last to the first of their keys.
+std::uint64_t key_of(Arrival arrival, bool falls, std::uint64_t i, std::uint64_t lines,
+                     std::mt19937_64& random) {
+  const std::uint64_t key = key_of(arrival, i, lines, random);
+  return falls ? ~key : key;
+}
+
+Lines arriving(Arrival arrival, bool falls, std::size_t count, const LineOrder& order,
                std::mt19937_64& random) {
   Lines lines;
   for (std::size_t i = 0; i < count; ++i) {
-    lines.push_back(line_of(key_of(arrival, i, count, random), i, order, kLineBytes));
+    lines.push_back(line_of(key_of(arrival, falls, i, count, random), i, order, kLineBytes));
   }
   return lines;
 }
@@ -116,8 +120,8 @@ class RunGrowth : public LineFolder, public ::testing::WithParamInterface<OrderC
     options.order = GetParam().order;
     options.resources.block_bytes = kBlock;
   }
-  std::uint64_t runs_of(Arrival arrival, std::mt19937_64& random) {
-    const Lines lines = arriving(arrival, kLines, options.order, random);
+  std::uint64_t runs_of(Arrival arrival, bool falls, std::mt19937_64& random) {
+    const Lines lines = arriving(arrival, falls, kLines, options.order, random);
     put_input(lines);
     return expect_output(sorted(lines, options.order)).runs;
   }
@@ -136,29 +140,52 @@ INSTANTIATE_TEST_SUITE_P(Orders, RunGrowth, ::testing::ValuesIn(order_cases()),
 
 TEST_P(RunGrowth, OrderMakesRunsLonger) {
   auto random = test_random();
-  for (const unsigned threads : {1, 2}) {
-    SCOPED_TRACE(threads);
-    options.resources.threads = threads;
-    const std::uint64_t of_random = runs_of(Arrival::kRandom, random);
-    EXPECT_GE(of_random + 1, arenas());
-    EXPECT_LE(of_random, arenas() + 1);
-    for (const Arrival arrival : {Arrival::kSorted, Arrival::kDisplaced, Arrival::kDrifting}) {
-      EXPECT_EQ(runs_of(arrival, random), 1u) << static_cast<int>(arrival);
+  for (const bool falls : {false, true}) {
+    for (const unsigned threads : {1, 2}) {
+      SCOPED_TRACE(::testing::Message() << threads << " threads, falls: " << falls);
+      options.resources.threads = threads;
+      const std::uint64_t of_random = runs_of(Arrival::kRandom, falls, random);
+      EXPECT_GE(of_random + 1, arenas());
+      EXPECT_LE(of_random, arenas() + 1);
+      for (const Arrival arrival : {Arrival::kSorted, Arrival::kDisplaced, Arrival::kDrifting}) {
+        EXPECT_EQ(runs_of(arrival, falls, random), 1u) << static_cast<int>(arrival);
+      }
+      EXPECT_LE(runs_of(Arrival::kOutliers, falls, random), 2u);
+      EXPECT_LE(runs_of(Arrival::kAppended, falls, random), 3u);
+      EXPECT_EQ(runs_of(Arrival::kTeeth, falls, random), kTeeth);
+      EXPECT_LE(runs_of(Arrival::kAlternating, falls, random), of_random);
     }
-    EXPECT_LE(runs_of(Arrival::kOutliers, random), 2u);
-    EXPECT_LE(runs_of(Arrival::kAppended, random), 3u);
-    EXPECT_EQ(runs_of(Arrival::kTeeth, random), kTeeth);
-    EXPECT_LE(runs_of(Arrival::kReversed, random), of_random);
-    EXPECT_LE(runs_of(Arrival::kAlternating, random), of_random);
+  }
+}
+
+// Of which more are wanted than the memory holds.
+TEST_P(RunGrowth, OfTheFirst) {
+  auto random = test_random();
+  for (const Arrival arrival : {Arrival::kSorted, Arrival::kDisplaced, Arrival::kRandom}) {
+    for (const bool falls : {false, true}) {
+      options.resources.threads = 1 + random() % 2;
+      options.resources.first_records = kLines / 8 * (5 + random() % 5);
+      SCOPED_TRACE(::testing::Message() << options.resources.first_records << " of "
+                                        << static_cast<int>(arrival) << ", falls: " << falls);
+      Lines lines = arriving(arrival, falls, kLines, options.order, random);
+      put_input(lines);
+      lines = sorted(lines, options.order);
+      lines.resize(std::min<std::size_t>(lines.size(), options.resources.first_records));
+      const std::uint64_t runs = expect_output(lines).runs;
+      if (arrival != Arrival::kRandom) {
+        EXPECT_EQ(runs, 1u);
+      }
+    }
   }
 }
 
 // Its length is not known, and the memory is one arena first.
 TEST_P(RunGrowth, OfRecordsThatArePushed) {
   auto random = test_random();
-  for (const unsigned threads : {1, 2}) {
+  for (const unsigned threads : {1, 2, 1, 2}) {
     options.resources.threads = threads;
-    const Lines lines = arriving(Arrival::kDrifting, kLines, options.order, random);
+    const bool falls = random() % 2 != 0;
+    const Lines lines = arriving(Arrival::kDrifting, falls, kLines, options.order, random);
     LineSorter sorter(options.order, options.resources);
     EXPECT_EQ(pushed_through(sorter, lines), sorted(lines, options.order));
     EXPECT_EQ(sorter.counts().runs, 1u);
@@ -172,12 +199,13 @@ TEST_P(RunGrowth, OrdersThatChange) {
     Lines lines;
     const std::size_t longest = round % 2 == 0 ? 100 : 70'000;
     for (std::size_t text = 0; text < 1'800'000;) {
-      const auto arrival = static_cast<Arrival>(random() % 9);
+      const auto arrival = static_cast<Arrival>(random() % 8);
+      const bool falls = random() % 2 != 0;
       const std::size_t count = 1 + random() % 20'000;
       for (std::size_t i = 0; i < count && text < 1'800'000; ++i) {
         const std::size_t bytes = random() % 200 == 0 ? 24 + random() % longest : 24;
-        lines.push_back(
-            line_of(key_of(arrival, i, count, random) / 8, lines.size(), options.order, bytes));
+        lines.push_back(line_of(key_of(arrival, falls, i, count, random) / 8, lines.size(),
+                                options.order, bytes));
         text += bytes;
       }
     }
@@ -248,7 +276,7 @@ using FullRuns = LineFolder;
 
 TEST_F(FullRuns, AreFollowedByOthers) {
   auto random = test_random();
-  const Lines lines = arriving(Arrival::kSorted, 20'000, {}, random);
+  const Lines lines = arriving(Arrival::kSorted, false, 20'000, {}, random);
   options.order.keys = std::make_shared<LongKeys>();
   options.resources.block_bytes = kBlock;
   put_input(lines);
