@@ -1,4 +1,4 @@
-// Sorts of files of records and of lines.
+// Sorts of files of records and of lines, and partitions of files.
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,8 +15,8 @@
 namespace vortex { inline namespace v0 { namespace capi { namespace {
 
 // The files of the options of either kind of records.
-template <typename Options>
-Options files_of(const vtx_file_sort* files, const vtx_sort_resources* resources) {
+template <typename Options, typename Files>
+Options files_of(const Files* files, const vtx_sort_resources* resources) {
   if (files == nullptr) throw Error(EINVAL, "the names of the files are NULL");
   auto options = options_of<Options>(files);
   options.resources = sort_resources_of(resources);
@@ -47,6 +47,27 @@ Told& keep(Told told) {
   return kept = std::move(told);
 }
 
+ExternalPartitionOptions partition_options_of(const vtx_file_partition* files,
+                                              const vtx_record_format* format,
+                                              const vtx_sort_resources* resources) {
+  auto options = files_of<ExternalPartitionOptions>(files, resources);
+  options.format = record_format_of(format);
+  expect_array(files->splitters, files->splitter_bytes, 1, "the splitters");
+  const auto* const splitters = static_cast<const std::byte*>(files->splitters);
+  options.splitters.assign(splitters, splitters + files->splitter_bytes);
+  return options;
+}
+
+void tell_report(const ExternalPartitionReport& made, vtx_partition_report& report) {
+  std::vector<vtx_part_report> parts(made.parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) tell_fields(made.parts[i], parts[i]);
+  const std::vector<vtx_part_report>& kept = keep(std::move(parts));
+  report = {};
+  tell_fields(made, report);
+  report.parts = kept.data();
+  report.part_count = kept.size();
+}
+
 void tell_report(const SortReport& made, vtx_sort_report& report) {
   report = {};
   tell_fields(keep(made), report);
@@ -72,6 +93,14 @@ int vtx_plan_files(const vtx_file_sort* files, const vtx_record_format* format,
     expect_place(text);
     *text = keep(to_string(vortex::plan_external_sort(sort_options_of(files, format, resources))))
                 .c_str();
+  });
+}
+
+int vtx_partition_files(const vtx_file_partition* files, const vtx_record_format* format,
+                        const vtx_sort_resources* resources, vtx_partition_report* report) {
+  return answer(thread_error(), [&] {
+    auto made = vortex::external_partition(partition_options_of(files, format, resources));
+    if (report != nullptr) tell_report(keep(std::move(made)), *report);
   });
 }
 

@@ -46,6 +46,15 @@ FIELDS_OF(vtx_sort_resources, SortResources, 5, 3, SAME(first_records), SAME(mem
 FIELDS_OF(vtx_file_sort, ExternalSortOptions, 0, 2, SAME(output), SAME(trace),
           SAME(most_pipe_bytes), SAME(unique), Field{&C::merge, &Cpp::merge_inputs},
           List{&C::inputs, &C::input_count, &Cpp::inputs, "the inputs", "the name of an input"});
+// The format and the resources are structs of their own, and splitters are an array of bytes.
+FIELDS_OF(vtx_file_partition, ExternalPartitionOptions, 2, 3, SAME(prefix), SAME(parts),
+          SAME(most_pipe_bytes), SAME(divide_equal_keys),
+          List{&C::inputs, &C::input_count, &Cpp::inputs, "the inputs", "the name of an input"});
+FIELDS_OF(vtx_part_report, PartReport, 0, 0, SAME(path), SAME(records), SAME(bytes));
+// The parts are told one by one.
+FIELDS_OF(vtx_partition_report, ExternalPartitionReport, 2, 1, SAME(records), SAME(bytes),
+          SAME(sampled_records), SAME(block_bytes), SAME(pool_blocks), SAME(read_bytes),
+          SAME(written_bytes), SAME(faults), SAME(cpu_seconds), SAME(seconds));
 // Not `before_threads`, for programs that want the milliseconds of a small sort.
 FIELDS_OF(vtx_file_sort, LineSortOptions, 2, 5, SAME(output), SAME(trace),
           Field{&C::merge, &Cpp::merge_inputs},

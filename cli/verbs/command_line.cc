@@ -19,6 +19,7 @@
 #include "cli/common/suggestion.h"
 #include "cli/verbs/verbs.h"
 #include "vortex/error.h"
+#include "vortex/external_sort.h"
 #include "vortex/sort_resources.h"
 #include "vortex/version.h"
 
@@ -69,9 +70,9 @@ void add_gen(CLI::App& program, GenOptions& options) {
   verb.add_flag("--json", options.json, "Print the result as JSON");
 }
 
-// The options of the verbs that go by an order of records.
-void add_order_options(CLI::App& verb, RecordOptions& options, bool& unique, const char* forms,
-                       const char* name_of_key, const char* meaning_of_unique) {
+// What a record is, and its order.
+void add_record_options(CLI::App& verb, RecordOptions& options, const char* forms,
+                        const char* name_of_key) {
   verb.add_option("--form", options.form, forms);
   verb.add_option("--record", options.record, "Length of a record in bytes");
   verb.add_option(name_of_key, options.keys,
@@ -80,6 +81,12 @@ void add_order_options(CLI::App& verb, RecordOptions& options, bool& unique, con
                   "without it the whole record is the key")
       ->allow_extra_args(false);
   verb.add_flag("-r,--reverse", options.reverse, "Turn the order of all keys round");
+}
+
+// The options of the verbs that go by an order of records.
+void add_order_options(CLI::App& verb, RecordOptions& options, bool& unique, const char* forms,
+                       const char* name_of_key, const char* meaning_of_unique) {
+  add_record_options(verb, options, forms, name_of_key);
   verb.add_flag("-u,--unique", unique, meaning_of_unique);
 }
 
@@ -200,6 +207,46 @@ void add_sort(CLI::App& program, SortOptions& options) {
   verb.add_flag("-v,--verbose", options.verbose, "Print the plan and what came of it");
 }
 
+void add_split(CLI::App& program, SplitOptions& options) {
+  CLI::App& verb = *program.add_subcommand(
+      "split", "Divide files of records into files by ranges of keys, in one pass");
+  SortOptions& sort = options.sort;
+  verb.add_option("IN", sort.inputs, "Files, or - for standard input")->required();
+  verb.add_option("-o,--output", sort.output,
+                  "What the names of the parts begin with; .00000, .00001 and so on are behind it")
+      ->required();
+  add_number(verb, "-n,--parts", options.parts,
+             "How many parts, about equally long by a sample of the files", 1, kMostParts);
+  verb.add_option("--splitters", options.splitters,
+                  "A file of records in order: each begins a part, behind the first");
+  verb.add_flag("--divide-equal", options.divide_equal,
+                "Divide records with equal keys between parts, too, in their order");
+  add_record_options(verb, sort.records, "What `vortex gen` calls it: records, u32be, ...",
+                     "-k,--key");
+  verb.add_option("-S,--memory", sort.memory,
+                  "How much memory to take, a size or a percentage of all there is (by default "
+                  "half of what is free, at most 1 GiB)");
+  verb.add_option("-T,--disk", sort.folders,
+                  "A folder for parts; may be repeated, a queue of requests each, and then parts "
+                  "go to the folders in turn")
+      ->type_name("DIR")
+      ->allow_extra_args(false);
+  verb.add_option("--block", sort.block,
+                  "Size of the blocks, a power of two (by default what suits the memory)");
+  verb.add_option("--request-cost", sort.request_cost,
+                  "What a request costs a disk beside its bytes, as a size (by default measured, "
+                  "where files are 4 GiB or more)");
+  verb.add_option("--io", sort.io, "best, uring or threads")->capture_default_str();
+  add_number(verb, "--seed", sort.seed, "Of the sample, and of the first part's folder", 0)
+      .default_str(std::to_string(sort.seed));
+  verb.add_flag("--no-sync", sort.no_sync,
+                "Do not wait until the parts have reached the disk; they still appear whole");
+  verb.add_flag("--progress", sort.progress,
+                "Tell how far it is where standard error is no terminal, too");
+  verb.add_flag("--json", sort.json, "Print a report as JSON");
+  verb.add_flag("-v,--verbose", sort.verbose, "Print the parts and their lengths");
+}
+
 void add_check(CLI::App& program, CheckOptions& options) {
   CLI::App& verb = *program.add_subcommand(
       "check", "Tell whether files, one after the other, are sorted (exit code 0) or not (1)");
@@ -292,10 +339,12 @@ int parse_and_run(int argc, char** argv) {
       "Exit codes: 0 done, 1 not sorted, 2 an error. `vortex VERB --help` has the options.");
   GenOptions for_gen;
   SortOptions for_sort;
+  SplitOptions for_split;
   CheckOptions for_check;
   InfoOptions for_info;
   add_gen(program, for_gen);
   add_sort(program, for_sort);
+  add_split(program, for_split);
   add_check(program, for_check);
   add_info(program, for_info);
   try {
@@ -310,6 +359,7 @@ int parse_and_run(int argc, char** argv) {
   for (const CLI::App* verb : program.get_subcommands()) expect_no_empty_value(*verb);
   if (program.got_subcommand("gen")) return gen(for_gen);
   if (program.got_subcommand("sort")) return sort(for_sort);
+  if (program.got_subcommand("split")) return split(for_split);
   if (program.got_subcommand("check")) return check(for_check);
   return info(for_info);
 }

@@ -57,6 +57,15 @@ struct SortOptions {
   bool verbose = false;
 };
 
+struct SplitOptions {
+  // Of these: inputs, the name of the parts as the output, records, and what the verb has of
+  // resources.
+  SortOptions sort;
+  std::uint64_t parts = 0;  // 0: as many as the splitters make
+  std::string splitters;    // a file; empty: sampled
+  bool divide_equal = false;
+};
+
 struct CheckOptions {
   std::vector<std::string> inputs;
   RecordOptions records;  // empty: the form "records"
@@ -76,6 +85,7 @@ struct InfoOptions {
 // Each returns the exit code and throws vortex::Error.
 int gen(const GenOptions& options);
 int sort(const SortOptions& options);
+int split(const SplitOptions& options);
 int check(const CheckOptions& options);
 int info(const InfoOptions& options);
 

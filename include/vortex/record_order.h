@@ -253,8 +253,7 @@ class VORTEX_EXPORT OpenBuckets {
 // The leading bits of a record are the first 64 bits of its key: if leading_bits(a) <
 // leading_bits(b), then less(a, b). An order that has none takes 0 for all.
 //
-// Immutable: any number of threads may call it at a time. Nothing here allocates but the merges and
-// the sorts of large buckets.
+// Immutable; for any number of threads at a time. Merges and sorts of large buckets allocate.
 class VORTEX_EXPORT RecordOrder {
  public:
   virtual ~RecordOrder() = default;
@@ -265,9 +264,11 @@ class VORTEX_EXPORT RecordOrder {
   // Whether equal leading bits mean equal records.
   bool leading_bits_decide() const noexcept { return leading_bits_decide_; }
 
-  // For single records: a block's last one, a splitter.
+  // For single records: a block's last one, a splitter; and for several, whose reading may fault.
   virtual bool less(const std::byte* left, const std::byte* right) const noexcept = 0;
   virtual std::uint64_t leading_bits(const std::byte* record) const noexcept = 0;
+  virtual void leading_bits_of(const std::byte* records, std::size_t count,
+                               std::uint64_t* bits) const = 0;
   // The key as a string of bytes that memcmp() orders as less() does the records; 0 bytes: none.
   virtual std::size_t normalised_bytes() const noexcept = 0;
   virtual void normalise(const std::byte* record, std::byte* key) const noexcept = 0;
@@ -307,14 +308,13 @@ class VORTEX_EXPORT RecordOrder {
 
   // How much scratch sort_bucket() takes when `out` gives it the room of the very records that it
   // sorts; then it throws nothing. None: it cannot do so.
-  virtual std::optional<std::size_t> scratch_to_sort_in_place(
-      std::size_t /*count*/) const noexcept {
+  virtual std::optional<std::size_t> scratch_to_sort_in_place(std::size_t) const noexcept {
     return std::nullopt;
   }
 
   // How much scratch index_bucket() takes, which orders have that cannot sort in place. None: they
   // can, or the records are too many at once.
-  virtual std::optional<std::size_t> scratch_to_index(std::size_t /*count*/) const noexcept {
+  virtual std::optional<std::size_t> scratch_to_index(std::size_t) const noexcept {
     return std::nullopt;
   }
   // The order of a bucket's records, which stay as they are. Lies in the scratch; equal records

@@ -307,4 +307,20 @@ void BlockFile::publish(bool durable) {
   settle_name(durable);
 }
 
+void publish_together(const std::vector<BlockFile*>& files, bool durable) {
+  for (BlockFile* const file : files) file->prepare_name();
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    try {
+      files[i]->take_name();
+    } catch (const Error& error) {
+      if (i == 0) throw;
+      throw Error(error.code().value(), std::string(error.message()) + "; the first " +
+                                            std::to_string(i) + " of " +
+                                            std::to_string(files.size()) +
+                                            " parts are in place, and the others are as they were");
+    }
+  }
+  for (BlockFile* const file : files) file->settle_name(durable);
+}
+
 }}  // namespace vortex::v0

@@ -162,4 +162,9 @@ class VORTEX_EXPORT BlockFile {
   std::uint64_t grown_ = 0;  // the length up to which writes do not grow the file
 };
 
+// Gives files that are whole their names in order, together as far as that can be: all are prepared
+// before the first gets its name. Throws Error; where a name cannot be taken, the files in front of
+// that are in place, and the error says how many.
+VORTEX_EXPORT void publish_together(const std::vector<BlockFile*>& files, bool durable);
+
 }}  // namespace vortex::v0

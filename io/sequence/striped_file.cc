@@ -200,20 +200,10 @@ void StripedFile::Units::finish(std::uint64_t length, bool sync) {
     file.truncate(bytes_of(part, length));
     if (sync) file.sync();
   }
-  for (OpenPart& part : parts_) part.file.prepare_name();
-  for (std::size_t part = 0; part < parts_.size(); ++part) {
-    try {
-      parts_[part].file.take_name();
-    } catch (const Error& error) {
-      if (part == 0) throw;
-      throw Error(error.code().value(), std::string(error.message()) + "; the first " +
-                                            std::to_string(part) + " of " +
-                                            std::to_string(parts_.size()) +
-                                            " parts are in place, and the others are as they were");
-    }
-  }
   length_ = length;
-  for (OpenPart& part : parts_) part.file.settle_name(sync);
+  std::vector<BlockFile*> files;
+  for (OpenPart& part : parts_) files.push_back(&part.file);
+  publish_together(files, sync);
 }
 
 StripedFile::StripedFile(const std::vector<Part>& parts, const StripedFileOptions& options)

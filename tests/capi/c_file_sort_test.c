@@ -191,6 +191,47 @@ static void wrong_options(void) {
   CHECK(access("none", F_OK) != 0);
 }
 
+// Each number is in the part whose range it belongs to, and those of a part in their order.
+static void partition(void) {
+  enum { kParts = 4 };
+  const char* const inputs[] = {"first", "second"};
+  const uint64_t splitters[kParts - 1] = {1000, (uint64_t)1 << 32, (uint64_t)3 << 62};
+  vtx_file_partition files = {.inputs = inputs, .input_count = 2, .prefix = "part"};
+  files.splitters = splitters;
+  files.splitter_bytes = sizeof splitters;
+  vtx_sort_resources resources = {.memory_bytes = 1 << 20};
+  vtx_partition_report report;
+  CHECK(vtx_partition_files(&files, &numbers_format, &resources, &report) == 0);
+  CHECK(report.part_count == kParts && report.records == kNumbers && report.bytes == kNumbers * 8);
+  CHECK(report.read_bytes >= report.bytes && report.written_bytes >= report.bytes);
+  CHECK(report.sampled_records == 0 && report.faults > 0 && report.seconds > 0);
+  CHECK(report.block_bytes * report.pool_blocks <= resources.memory_bytes);
+  uint64_t records = 0;
+  for (size_t i = 0; i < kParts; ++i) {
+    const vtx_part_report* const part = &report.parts[i];
+    FILE* const file = fopen(part->path, "rb");
+    CHECK(file != NULL);
+    uint64_t number = 0, count = 0;
+    while (fread(&number, sizeof number, 1, file) == 1) {
+      CHECK((i == 0 || number >= splitters[i - 1]) && (i == kParts - 1 || number < splitters[i]));
+      ++count;
+    }
+    CHECK(fclose(file) == 0 && count == part->records && part->bytes == count * 8);
+    records += count;
+    CHECK(unlink(part->path) == 0);
+  }
+  CHECK(records == kNumbers);
+
+  files = (vtx_file_partition){.inputs = inputs, .input_count = 2, .prefix = "part", .parts = 2};
+  files.divide_equal_keys = 1;
+  CHECK(vtx_partition_files(&files, &numbers_format, NULL, NULL) == 0);
+  CHECK(unlink("part.00000") == 0 && unlink("part.00001") == 0);
+  files.prefix = NULL;
+  CHECK(vtx_partition_files(&files, &numbers_format, NULL, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "needs a name");
+  CHECK(vtx_partition_files(NULL, &numbers_format, NULL, NULL) == -EINVAL);
+}
+
 // Lines that do not fit in the memory.
 static void sort_many_lines(void) {
   enum { kLines = 200000, kLineBytes = 17 };
@@ -231,6 +272,7 @@ int main(void) {
   ended(0, 1, -ECANCELED);
   choices();
   wrong_options();
+  partition();
   sort_many_lines();
   CHECK(unlink("lines") == 0);
   CHECK(unlink("first") == 0 && unlink("second") == 0 && unlink("sorted") == 0);

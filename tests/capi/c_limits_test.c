@@ -241,6 +241,25 @@ static int use_file_sort(const void* given) {
   return vtx_sort_files(&files, &format, &resources, NULL);
 }
 
+static int use_partition(const void* given) {
+  const char* const inputs[] = {"some"};
+  vtx_file_partition files = *(const vtx_file_partition*)given;
+  if (files.input_count == 0) files.inputs = inputs;
+  if (files.input_count == 0) files.input_count = 1;
+  if (files.parts == 0 && files.splitter_bytes == 0) files.parts = 1;
+  files.prefix = "sorted";
+  const vtx_record_format format = {.record_bytes = 8};
+  const vtx_sort_resources resources = {.memory_bytes = 4 << 20};
+  const int error = vtx_partition_files(&files, &format, &resources, NULL);
+  if (error == 0) {
+    char name[64];
+    for (size_t i = 0; i < (files.parts == 0 ? 2 : files.parts); ++i) {
+      CHECK(snprintf(name, sizeof name, "sorted.%05zu", i) > 0 && unlink(name) == 0);
+    }
+  }
+  return error;
+}
+
 static int use_line_format(const void* given) {
   const vtx_file_sort files = ONE_FILE("some", "sorted");
   const vtx_sort_resources resources = {.memory_bytes = 4 << 20, .threads = 1};
@@ -320,6 +339,10 @@ static const Number kNumbers[] = {
     NUMBER(vtx_vanishing_options, reserve_bytes, kInvalid, use_vanishing_options),
     NUMBER(vtx_line, bytes, kInvalid, use_line),
     NUMBER(vtx_file_sort, most_pipe_bytes, kServed | kInvalid, use_file_sort),
+    NUMBER(vtx_file_partition, most_pipe_bytes, kServed, use_partition),
+    NUMBER(vtx_file_partition, parts, kInvalid, use_partition),
+    NUMBER(vtx_file_partition, splitter_bytes, kInvalid, use_partition),
+    NUMBER(vtx_file_partition, divide_equal_keys, kServed, use_partition),
     NUMBER(vtx_sort_resources, request_cost_bytes, kServed | kInvalid, use_resources),
     NUMBER(vtx_sort_resources, first_records, kServed, use_resources),
     NUMBER(vtx_sort_resources, seed, kServed, use_resources),
@@ -358,6 +381,7 @@ static const Number kNumbers[] = {
     NUMBER(vtx_record_format, record_bytes, kInvalid, use_format),
     NUMBER(vtx_record_format, key_count, kInvalid, use_format),
     NUMBER(vtx_file_sort, input_count, kInvalid, use_file_sort),
+    NUMBER(vtx_file_partition, input_count, kInvalid, use_partition),
     NUMBER(vtx_line_format, key_count, kInvalid, use_line_format),
     NUMBER(vtx_line_format, header_lines, kServed, use_line_format),
     NUMBER(vtx_sort_resources, memory_bytes, kInvalid, use_resources),

@@ -300,6 +300,14 @@ TEST_F(PlainCall, OfSortsOfFiles) {
     EXPECT_EQ(vortex::FileReader<std::uint64_t>("sorted").data()[7], 7);
   }
   {
+    // vortex/external_sort.h
+    vortex::external_partition_by<std::uint64_t>(
+        {.inputs = {"numbers"}, .prefix = "digit", .parts = 10},
+        [](std::uint64_t number) { return number % 10; });
+    // ----
+    EXPECT_EQ(vortex::FileReader<std::uint64_t>("digit.00007").data()[1] % 10, 7);
+  }
+  {
     vortex::FileWriter<Item> items("items");
     for (unsigned i = 0; i < 1000; ++i) items.data()[i] = {1000 - i, i};
     items.finish(1000);

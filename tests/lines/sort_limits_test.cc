@@ -113,6 +113,18 @@ void sort_files(const ExternalSortOptions& options) {
   ASSERT_EQ(got, expected);
 }
 
+template <>
+ExternalPartitionOptions given<ExternalPartitionOptions>() {
+  return {.inputs = given<ExternalSortOptions>().inputs,
+          .prefix = "part",
+          .parts = 1,
+          .resources = given<SortResources>()};
+}
+void partition_files(const ExternalPartitionOptions& options) {
+  const auto report = external_partition(options, detail::order_of_type<Word>(std::less<Word>()));
+  ASSERT_EQ(report.records, kCount);
+}
+
 void sort_files_with(const SortResources& resources) {
   ExternalSortOptions options = given<ExternalSortOptions>();
   options.resources = resources;
@@ -254,6 +266,8 @@ const ExtremeNumber kOptions[] = {
     FIELD(SortPlanRequest, threads, kInvalid, plan),
     FIELD(SortPlanRequest, scratch_per_record, kInvalid, plan),
     FIELD(ExternalSortOptions, most_pipe_bytes, kServed, sort_files),
+    FIELD(ExternalPartitionOptions, parts, kInvalid, partition_files),
+    FIELD(ExternalPartitionOptions, most_pipe_bytes, kServed, partition_files),
     FIELD(LineSortOptions, header_records, kServed, sort_line_files),
     FIELD(SortOptions, threads, kServed, sort_in_memory),
     FIELD(SortOptions, threads, kServed, sort_vanishing),

@@ -168,6 +168,52 @@ VORTEX_EXPORT int vtx_sort_files(const vtx_file_sort* files, const vtx_record_fo
 VORTEX_EXPORT int vtx_plan_files(const vtx_file_sort* files, const vtx_record_format* format,
                                  const vtx_sort_resources* resources, const char** text);
 
+// ---- Dividing files of records ------------------------------------------------------------------
+
+typedef struct vtx_file_partition {
+  const char* const* inputs;  // records of a part come in the order of these and of their places
+  size_t input_count;         // there; "-" is standard input
+  const char* prefix;  // the names of the parts have ".00000", ".00001" and so on behind it; with
+                       // folders of the resources, among which they are dealt, it has none
+  size_t parts;        // at most 32768, about equally long by a sample of the inputs, which must
+                       // be files then; 0: one more than splitters
+  const void* splitters;  // whole records in order: part i ends before those not less than splitter
+  size_t splitter_bytes;  // i; 0: they are sampled
+  uint64_t most_pipe_bytes;  // as for vtx_file_sort
+  int divide_equal_keys;     // 1: records of a key may go to several parts, in their order
+} vtx_file_partition;
+
+typedef struct vtx_part_report {
+  const char* path;
+  uint64_t records;
+  uint64_t bytes;
+} vtx_part_report;
+
+// Paths and the list are valid until the thread's next partition.
+typedef struct vtx_partition_report {
+  const vtx_part_report* parts;
+  size_t part_count;
+  uint64_t records;
+  uint64_t bytes;
+  uint64_t sampled_records;  // read before, to find splitters
+  size_t block_bytes;        // of the memory, and of each request
+  size_t pool_blocks;
+  uint64_t read_bytes;  // by the disks
+  uint64_t written_bytes;
+  uint64_t faults;     // that were served
+  double cpu_seconds;  // of all threads of the process meanwhile
+  double seconds;
+} vtx_partition_report;
+
+// Divides the records of files into files by ranges of keys, in one pass, stable, within
+// memory_bytes; `report` may be NULL. All parts appear together, when all are whole and synced; one
+// that ends before leaves nothing behind. Blocks. Errors are those of vtx_sort_files(). See
+// external_sort.h.
+VORTEX_EXPORT int vtx_partition_files(const vtx_file_partition* files,
+                                      const vtx_record_format* format,
+                                      const vtx_sort_resources* resources,
+                                      vtx_partition_report* report);
+
 // ---- Sorting records that are pushed ------------------------------------------------------------
 
 // An external sort without files of its own: push records, then read them in order. See sorter.h.

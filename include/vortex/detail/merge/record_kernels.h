@@ -40,6 +40,14 @@ class OrderBy : public RecordOrder {
   std::uint64_t leading_bits(const std::byte* record) const noexcept override {
     return rules_.leading_bits(record);
   }
+  void leading_bits_of(const std::byte* records, std::size_t count,
+                       std::uint64_t* bits) const override {
+    with_size_of(rules_, [&](auto record_bytes) {
+      for (std::size_t i = 0; i < count; ++i) {
+        bits[i] = rules_.leading_bits(records + i * record_bytes);
+      }
+    });
+  }
   std::size_t normalised_bytes() const noexcept override {
     if constexpr (requires { rules_.format(); }) return rules_.format().normalised_bytes();
     return 0;
