@@ -68,8 +68,9 @@ void OutputName::expect_replaceable(const struct stat& existing) const {
     throw Error(error, "replace '" + path_ + "', " + reason);
   };
   struct stat named {};
-  if (fstatat(folder_.descriptor(), base_.c_str(), &named, 0) != 0 ||
-      named.st_dev != existing.st_dev || named.st_ino != existing.st_ino) {
+  const bool found = fstatat(folder_.descriptor(), base_.c_str(), &named, 0) == 0;
+  if (!found && errno != ENOENT) refuse(errno, "whose name cannot be looked up");
+  if (!found || named.st_dev != existing.st_dev || named.st_ino != existing.st_ino) {
     refuse(ENOENT, "which is open and has no name any more");
   }
   struct statx status {};

@@ -235,6 +235,20 @@ TEST_P(OutputNames, AreToldToBeInPlaceWhenOnlyTheirFolderCannotBeSynced) {
   }
 }
 
+// The error is that of the look, and not that of a file without a name.
+TEST_F(TemporaryNames, ThatCannotBeLookedUpSayWhy) {
+  put_file_text(path, "old");
+  run([&] {
+    const int next = dup(0);  // the folder will be open as that
+    close(next);
+    if (!refuse_call_with(SYS_newfstatat, 0, static_cast<unsigned>(next), EIO)) {
+      return kCannotRefuse;
+    }
+    const bool told = test::fails([&] { written(path); }, EIO, "cannot be looked up");
+    return told && file_text(path) == "old" ? 0 : 1;
+  });
+}
+
 // Only its maker may look into a file that is not yet in the other's place.
 TEST_P(OutputNames, AreGivenModesAtTheEnd) {
   for (const mode_t mode : {0644u, 0666u, 0400u | 0200u, 0640u, 0755u}) {
