@@ -10,6 +10,10 @@
 
 #include "vortex/error.h"
 
+// For jemalloc, where it is the heap of the program. It crashes when a thread's first allocation
+// finds no memory for another arena; threads of the programs allocate seldom, and share one.
+extern "C" const char* const malloc_conf = "narenas:1";
+
 namespace vortex::cli {
 
 void occupy_closed_standard_descriptors() {
