@@ -1,0 +1,170 @@
+// The programs, of which one system call fails, the n-th of its kind, once or from then on, the
+// loader's and the allocator's included.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/trust/call_tracer.h"
+#include "tests/trust/whole_jobs.h"
+
+namespace vortex::test::program_failures_test { namespace {
+
+// OUT, IN and RUNS stand for paths.
+struct Command {
+  const char* name;
+  const char* program;
+  std::vector<const char*> arguments;
+  bool lines = true;
+  std::size_t bytes = 50'000;
+  bool stdin_is_a_pipe = false;
+  bool stdout_is_the_output = false;  // which is written in place then
+  bool has_output = true;
+};
+
+const Command kCommands[] = {
+    {"SmallLines", "vortex-sort", {"IN", "-o", "OUT"}},
+    {"LinesWithRuns",
+     "vortex-sort",
+     {"IN", "-o", "OUT", "-S", "1M", "-T", "RUNS0", "-T", "RUNS1", "--parallel=2"},
+     true,
+     3 << 20},
+    {"LinesFromAPipe", "vortex-sort", {"-o", "OUT"}, true, 50'000, true},
+    {"LinesThroughPipes", "vortex-sort", {}, true, 50'000, true, true},
+    {"RecordsWithRuns",
+     "vortex",
+     {"sort", "--form", "u64", "IN", "-o", "OUT", "-S", "1M", "-T", "RUNS0", "-T", "RUNS1"},
+     false,
+     3 << 19},
+    {"Check", "vortex-sort", {"-c", "IN"}, true, 20, false, false, false},
+};
+
+class ProgramFailures : public ::testing::TestWithParam<Command> {
+ protected:
+  void SetUp() override {
+    if (kShadowMemory) GTEST_SKIP() << "sanitizers have calls of their own";
+    if (const std::string refusal = tracer_.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+    const char* const programs = std::getenv("VORTEX_PROGRAMS");
+    if (programs == nullptr) GTEST_SKIP() << "VORTEX_PROGRAMS does not name their folder";
+    program_ = std::string(programs) + "/" + GetParam().program;
+    auto random = test_random();
+    const Command& command = GetParam();
+    place_.add_input(command.lines ? random_lines(command.bytes, random)
+                                   : random_numbers(command.bytes / 8, random));
+    expected_ = command.lines ? sorted_lines(place_.input()) : sorted_numbers(place_.input());
+    std::vector<std::string> words{program_};
+    for (const std::string argument : command.arguments) {
+      words.push_back(argument == "IN"      ? place_.paths()[0]
+                      : argument == "OUT"   ? place_.output()
+                      : argument == "RUNS0" ? place_.run_folders()[0]
+                      : argument == "RUNS1" ? place_.run_folders()[1]
+                                            : argument);
+    }
+    words_ = std::move(words);
+  }
+
+  TracedEnd run(const std::vector<std::size_t>& kinds) {
+    place_.restore();
+    std::unique_ptr<FullPipe> pipe;
+    if (GetParam().stdin_is_a_pipe) pipe = std::make_unique<FullPipe>(place_.input());
+    const std::string in = pipe ? pipe->path() : "/dev/null";
+    const std::string out =
+        GetParam().stdout_is_the_output ? place_.output() : outside_.file("stdout");
+    return tracer_.run(kinds, [&] {
+      std::vector<char*> arguments;
+      for (std::string& word : words_) arguments.push_back(word.data());
+      arguments.push_back(nullptr);
+      const int ends[] = {
+          open(in.c_str(), O_RDONLY), open(out.c_str(), O_WRONLY | O_CREAT, 0600),
+          open(outside_.file("stderr").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600)};
+      if (ftruncate(ends[1], 0) != 0) return 97;
+      for (int i = 0; i < 3; ++i) dup2(ends[i], i);
+      for (const int end : ends) close(end);
+      setenv("LC_ALL", "C", 1);
+      tracer_.ledger().armed_by_exec = true;
+      execv(program_.c_str(), arguments.data());
+      return 96;
+    });
+  }
+
+  // What is wrong with an end; empty: nothing.
+  std::string complaint(const TracedEnd& end, std::size_t kind) {
+    if (end.hung) return "it hangs\n" + end.waits;
+    const std::string told = text_of(outside_.file("stderr"));
+    if (!WIFEXITED(end.status)) return "signal " + std::to_string(WTERMSIG(end.status)) + told;
+    const int status = WEXITSTATUS(end.status);
+    const std::string name = kFailingCalls[kind].name;
+    std::string wrong;
+    if (GetParam().stdout_is_the_output && status != 0) {
+      place_.restore();  // what is written in place may be a part
+    }
+    wrong = place_.complaint(status == 0 && GetParam().has_output, expected_,
+                             name.starts_with("unlink"));
+    if (!wrong.empty()) return wrong + ", status " + std::to_string(status) + ": " + told;
+    if (status == 0 || (status == 1 && !GetParam().has_output)) return {};
+    if (status != 2) return "status " + std::to_string(status) + ": " + told;
+    const bool can_tell = name.substr(0, 5) != "write";
+    if (can_tell && told.find(std::strerror(kFailingCalls[kind].error)) == std::string::npos) {
+      return "the cause is not told: " + told;
+    }
+    return {};
+  }
+
+  CallTracer tracer_;
+  Place place_;
+  TemporaryFolder outside_{fast_folder()};
+  std::string program_, expected_;
+  std::vector<std::string> words_;
+};
+
+TEST_P(ProgramFailures, OfASystemCall) {
+  std::vector<std::size_t> all(kCallKinds);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  CallLedger& ledger = tracer_.ledger();
+  ledger.arm(0, false);
+  ledger.disarm();
+  ASSERT_EQ(complaint(run(all), 0), "");
+  std::vector<std::uint64_t> counts;
+  for (const auto& count : ledger.seen) counts.push_back(count);
+  // What the loader, the heap and the library of C++ ask for before main() is theirs.
+  ledger.arm(0, false);
+  ledger.disarm();
+  const std::vector<std::string> words = std::exchange(words_, {program_, "--version"});
+  ASSERT_TRUE(run(all).exited_with(0));
+  words_ = words;
+  std::vector<std::uint64_t> before_main;
+  for (const auto& count : ledger.seen) before_main.push_back(count);
+  auto random = test_random();
+  std::uint64_t injected = 0;
+  for (const std::size_t kind : all) {
+    for (const bool lasting : {false, true}) {
+      const std::uint64_t step = std::max<std::uint64_t>(counts[kind] / 4, 1);
+      const std::uint64_t first = before_main[kind] + 1;
+      for (std::uint64_t at = first; counts[kind] >= first;
+           at += long_tests() || at < first + 2 ? 1 : 1 + random() % (2 * step)) {
+        ledger.arm(at, lasting);
+        ledger.disarm();
+        ++ledger.steps;
+        const TracedEnd end = run({kind});
+        EXPECT_EQ(complaint(end, kind), "") << GetParam().name << ": " << kFailingCalls[kind].name
+                                            << ' ' << at << (lasting ? " and all later" : "");
+        if (ledger.failed == 0) break;
+        ++injected;
+      }
+    }
+  }
+  std::printf("%llu failures\n", static_cast<unsigned long long>(injected));
+}
+
+INSTANTIATE_TEST_SUITE_P(Programs, ProgramFailures, testing::ValuesIn(kCommands),
+                         [](const auto& command) { return command.param.name; });
+
+}  // namespace
+
+}  // namespace vortex::test::program_failures_test
