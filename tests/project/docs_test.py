@@ -7,7 +7,8 @@ For every Markdown file: links to files and headings resolve; files named in the
 code span crosses a line; the commands in shell blocks and code spans use verbs, flavours, tests, build
 options, benchmarks and examples that there are. Code below a line that links to its file is what that
 file has. Every file of bench/results/ names its machine and a command, and a decision links to it.
-Documents that comments in the code name exist, and so do the headings that they quote from them.
+Documents that comments in the code name exist, and so do the headings that they quote from them. Tests that
+docs/promises.md names exist, and each promise there has one.
 
 The README has at most 150 lines. A decision has a number, a date, a context and a decision, at most 200
 words, and names the one that supersedes it, which names it, too; the index lists each once. A document
@@ -266,8 +267,37 @@ def titles(path):
     return {re.sub(r"\s+", " ", title).replace("`", "").rstrip(".:") for title in found}
 
 
+def tests_by_name(project):
+    """Suites with cases of GoogleTest, classes with tests of Python, and files."""
+    names = set()
+    for path in (project.root / "tests").rglob("*_test.*"):
+        names.add(path.stem)
+        text = path.read_text(encoding="utf-8")
+        cases = re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", text, re.M)
+        names.update(f"{suite}.{case}" for suite, case in cases)
+        for part in re.split(r"^(?=class )", text, flags=re.M) if path.suffix == ".py" else ():
+            names.update(f"{part[6:].split('(')[0]}.{test}" for test in re.findall(r"    def (test_\w+)", part))
+    return names
+
+
+def check_promises(project, path, text):
+    """Every promise has a test, and every test that is named exists."""
+    if path != project.root / "docs" / "promises.md":
+        return
+    known = tests_by_name(project)
+    for name in CODE.findall(text):
+        if re.fullmatch(r"[A-Z]\w+\.\w+|\w+_test", name) and name not in known:
+            yield f"`{name}`: no such test"
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|", text, re.MULTILINE)[1:]
+    if not rows:
+        yield "promises nothing"
+    for promise, tests in rows:
+        if not CODE.search(tests):
+            yield f"no test would fail without: {promise}"
+
+
 CHECKS = (check_links, check_names, check_shell_blocks, check_code_spans, check_results, check_quoted_code,
-          check_readme_length, check_decision, check_terms)
+          check_readme_length, check_decision, check_terms, check_promises)
 
 
 def main():
