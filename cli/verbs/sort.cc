@@ -71,6 +71,7 @@ void print_json(const SortPlan& plan) {
     json["most_runs"] = if_length_known(plan.runs);
     json["expected_passes"] = if_length_known(plan.expected_passes);
     json["passes"] = if_length_known(plan.passes);
+    json["kept_bytes"] = if_length_known(plan.kept_bytes);
     json["merge_order"] = plan.merge_order;
     json["read_buffers"] = plan.read_buffers;
     json["write_requests"] = plan.write_requests;

@@ -57,8 +57,6 @@ class RecordFiles final : public RecordKind {
     const std::uint64_t first = plan_.first_records;
     return first == 0 ? bytes : std::min(bytes, detail::saturating_product(first, record_bytes_));
   }
-  // The only run lies in a file that can take the output's place.
-  bool run_is_output() noexcept { return run_file_ && job_.runs().is_in_file(); }
   void publish_run();
   bool merges_at_once() const noexcept { return options_.merge_inputs && plan_.runs <= 1; }
   void write_file(const FileWriterOptions& options, std::uint64_t most_bytes, const Writing& write);
@@ -171,8 +169,7 @@ void RecordFiles::reduce_runs() {
 }
 
 std::uint64_t RecordFiles::bytes_to_write() {
-  if (run_is_output()) return 0;
-  return wanted_of(job_.in_memory() ? job_.records() * record_bytes_ : job_.runs().bytes());
+  return job_.run_is_output() ? 0 : wanted_of(job_.bytes_to_write());
 }
 
 void RecordFiles::publish_run() {
@@ -184,7 +181,7 @@ void RecordFiles::publish_run() {
 }
 
 void RecordFiles::write_output() {
-  if (run_is_output()) return publish_run();
+  if (job_.run_is_output()) return publish_run();
   const MergeBuffers buffers = job_.in_memory() ? MergeBuffers{.writer = plan_.writer}
                                                 : job_.plan().merge_buffers(job_.runs().size());
   job_.expect_write();

@@ -45,8 +45,9 @@ BlockFile RunCollection::take_file() {
   return store().take_file(0);
 }
 
-void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running) {
-  merge(take_all(), out, read_buffers, true, running);
+void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running,
+                              const MergeInput& in_memory) {
+  merge(take_all(), out, read_buffers, true, running, in_memory);
 }
 
 RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_bytes,
@@ -92,7 +93,7 @@ Run RunCollection::write_run(std::size_t write_behind, std::uint64_t most_bytes,
 }
 
 void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers,
-                          bool last, RunningMerges* running) {
+                          bool last, RunningMerges* running, const MergeInput& in_memory) {
   RunMergeOptions options;
   options.kind = plan_.prefetch;
   options.read_buffers = read_buffers;
@@ -103,6 +104,7 @@ void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t 
   options.punch_holes = last && store().punching_pays();
   options.cancelled = &watch().stopped();
   options.running = running;
+  options.in_memory = in_memory;
   merge_runs(order_, store(), std::move(runs), out, options);
 }
 

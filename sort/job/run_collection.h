@@ -57,9 +57,11 @@ class RunCollection final : public RunList<Run> {
   // How many runs the last merge takes at most.
   std::uint64_t last_merge_order() const;
 
-  // Appends the records of all runs to `out`; where the file systems have little room, that of the
-  // runs is given back as it goes. Others may want the memory of the merge that is `running`.
-  void merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running = nullptr);
+  // Appends the records of all runs to `out`, and what is `in_memory` behind those that are equal;
+  // where the file systems have little room, that of the runs is given back as it goes. Others may
+  // want the memory of the merge that is `running`.
+  void merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running = nullptr,
+                 const MergeInput& in_memory = {});
 
  private:
   std::uint64_t bytes_of(const Run& run) const noexcept override { return run.bytes - run.skipped; }
@@ -67,7 +69,7 @@ class RunCollection final : public RunList<Run> {
   Run write_run(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write);
   Run finish_run();
   void merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers, bool last,
-             RunningMerges* running = nullptr);
+             RunningMerges* running = nullptr, const MergeInput& in_memory = {});
 
   const RecordOrder& order_;
   const RecordPlan& plan_;

@@ -22,13 +22,6 @@
 
 namespace vortex { inline namespace v0 {
 
-namespace {
-
-// Requests of a block that are on their way while the rest of what is in memory is spilled.
-constexpr std::size_t kSpillWriteBehind = 2;
-
-}  // namespace
-
 SortJob::SortJob(std::shared_ptr<const RecordOrder> order, SortContext& context, bool unique)
     : order_(std::move(order)), context_(context), unique_(unique) {}
 
@@ -68,7 +61,8 @@ void SortJob::start(const RecordPlan& plan, Warming warming, const char* name,
   plan_ = plan;
   context_.make_pool(plan_.block_bytes, plan_.pool_blocks, warming, name);
   RunStoreOptions for_store = context_.run_store_options();
-  if (run_file) for_store.open_file = [run_file](std::size_t) { return run_file(); };
+  may_be_output_ = static_cast<bool>(run_file);
+  if (may_be_output_) for_store.open_file = [run_file](std::size_t) { return run_file(); };
   runs_.emplace(*order_, plan_, *pool(), watch(), std::move(for_store), unique_);
 }
 
@@ -176,7 +170,7 @@ void SortJob::await_room(std::uint32_t ticket) {
 void SortJob::end_forming() {
   context_.note_user();
   if (in_memory()) return;
-  while (formation_->records() != 0) {
+  while (formation_->records() != 0 && !can_keep_rest()) {
     const std::uint32_t ticket = formation_->room_event().ticket();
     if (formation_->close_next()) {
       if (!emits_beside_) emit_closed();
@@ -186,9 +180,41 @@ void SortJob::end_forming() {
   }
   wait_for_runs();
   counts_ = runs_->counts();
+  if (formation_->records() != 0) return keep_rest();
+  plan_.held_blocks = 0;
   formation_.reset();
   buckets_.reset();
   context_.others_wait() ? shrink() : context_.grow(plan_, *runs_);
+}
+
+// Whether what is in no closed bucket, which is in order by ranges, may stay where it is: all runs
+// are merged at once beside it, and nobody else may want the memory. The next buckets are written
+// until so much is left. A run that may be the output is written whole.
+bool SortJob::can_keep_rest() const {
+  if (context_.shares_memory()) return false;
+  const KeyRanges::Rest rest = formation_->rest();
+  const std::uint64_t blocks = rest.bytes / plan_.block_bytes + 1;
+  return rest.blocks <= buckets_->block_count() &&
+         blocks + plan_.blocks_to_merge(rest.runs) <= plan_.pool_blocks &&
+         !(may_be_output_ && rest.runs == 1 && rest.joins_run);
+}
+
+// Sorts it to an array in the same blocks, one after the other: what is left partly filled of its
+// buckets, and the scratch, are free for merging.
+void SortJob::keep_rest() {
+  kept_.emplace(formation_->make_kept());
+  WatchedOutput watched(*kept_, watch(), Written::kIsCounted);
+  emit_all(watched);
+  kept_->end();
+  formation_.reset();
+  buckets_->keep_only_used();
+  plan_.held_blocks = kept_->blocks();
+  plan_.kept_bytes = kept_->bytes();
+}
+
+std::uint64_t SortJob::bytes_to_write() const noexcept {
+  if (in_memory()) return records_ * order_->record_bytes();
+  return runs_->bytes() + (kept_ ? kept_->bytes() : 0);
 }
 
 // Somebody waits: what one merge of all runs needs is kept, or half of the pool where that is less.
@@ -276,118 +302,6 @@ void SortJob::emit_all(RecordOutput& out) {
   guarded([&] {
     few_ ? few_->emit(sorted.to()) : formation_->emit(sorted.to(), &sorted);
   }).throw_if_failed();
-}
-
-// The last part of a sort, in which others may want its memory.
-
-// What writing the rest to the disks takes, and reading it again.
-std::size_t SortJob::blocks_for_spilled() const {
-  const std::size_t reading = lean_buffers(plan_.reading().least_buffers(1), plan_.disks);
-  return std::max(
-      reading, RunWriter::blocks_needed(plan_.block_bytes, plan_.record_bytes, kSpillWriteBehind));
-}
-
-void SortJob::expect_write(PatientOutput out) {
-  counts_ = runs_->counts();
-  if (!in_memory()) {  // the last merge, which may go on in another thread
-    ++counts_.merges;
-    ++counts_.passes;
-  }
-  if (!context_.shares_memory()) return;
-  patient_ = std::move(out);
-  if (in_memory() && !few_) {
-    formation_->settle();
-    buckets_->keep_only_used();
-  }
-  if (in_memory() && !few_ && patient_.has_room) {
-    const std::size_t blocks = blocks_for_spilled();
-    try {
-      for_spill_.emplace(*pool(), blocks, blocks, "rest of a sort");
-    } catch (const Error&) {
-      // There is no room for that: what is in memory stays there.
-    }
-  }
-  context_.lend([](std::uint64_t) { return true; });  // soon
-}
-
-// Blocks that have been emptied, and if they are too few, the rest by way of the disks.
-bool SortJob::give_back_emptied(std::uint64_t wanted) noexcept {
-  const std::uint64_t before = context_.share_bytes();
-  if (buckets_) buckets_->keep_only_used();
-  context_.give_back_unused();
-  if (before - context_.share_bytes() >= wanted || !for_spill_) return false;
-  spill_.store(true, std::memory_order_release);
-  patient_.wake();
-  return true;
-}
-
-void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
-  struct Ended {
-    SortJob& job;
-    ~Ended() { job.end_write(); }
-  } const ended{*this};
-  if (in_memory()) {
-    write_from_memory(out);
-  } else {
-    context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); });
-    runs_->merge_all(out, read_buffers, &context_.running());
-  }
-}
-
-// What nobody holds is of no use any more.
-void SortJob::end_write() noexcept {
-  context_.change_lender({}, [this] {
-    few_.reset();
-    of_few_.reset();
-    if (!context_.shares_memory()) return;
-    for_spill_.reset();
-    if (buckets_) buckets_->keep_only_used();
-    context_.give_back_unused();
-  });
-}
-
-void SortJob::write_from_memory(RecordOutput& out) {
-  const auto lend = [this] {
-    context_.change_lender([this](std::uint64_t wanted) { return give_back_emptied(wanted); });
-  };
-  if (!for_spill_) {
-    lend();
-    return emit_all(out);
-  }
-  SpillingOutput spilling(
-      out, [this](std::uint64_t bytes) { return patient_.has_room(bytes, spill_); },
-      [this]() -> RecordOutput& { return begin_spill(); });
-  lend();
-  emit_all(spilling);
-  if (spilling.spilled()) write_spilled(out);
-}
-
-// Soon all memory comes back but what it takes to read the rest from the disks.
-RecordOutput& SortJob::begin_spill() {
-  RecordOutput* run = nullptr;
-  context_.change_lender([](std::uint64_t) { return true; },
-                         [&] {
-                           for_spill_.reset();
-                           run =
-                               &runs_->begin(kSpillWriteBehind, records_ * order_->record_bytes());
-                         });
-  return *run;
-}
-
-// The memory that what was spilled has left is others' before it is read again.
-void SortJob::write_spilled(RecordOutput& out) {
-  runs_->end_spilled();
-  const std::size_t read_buffers = blocks_for_spilled();
-  context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); },
-                         [&] {
-                           formation_.reset();
-                           buckets_.reset();
-                           const BlockQuota kept(*pool(), read_buffers, read_buffers,
-                                                 "rest of a sort");
-                           context_.give_back_unused();
-                           context_.release(plan_.formation.scratch_bytes);
-                         });
-  runs_->merge_all(out, read_buffers, &context_.running());
 }
 
 }}  // namespace vortex::v0

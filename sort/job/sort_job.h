@@ -62,7 +62,8 @@ class SortJob final {
   SortPlanRequest plan_request(std::optional<std::uint64_t> bytes, unsigned other_disks) const;
 
   // Makes the pool, which `name` describes in messages. `run_file`, where it is given, makes the
-  // file for runs of the only folder, in whichever thread needs it. Throws Error as BlockPool does.
+  // file for runs of the only folder, in whichever thread needs it; a single run there may become
+  // the output. Throws Error as BlockPool does.
   void start(const RecordPlan& plan, Warming warming, const char* name,
              const std::function<BlockFile()>& run_file = {});
   // end_forming() may enlarge or shrink both for merging, when the sort has a share of a budget.
@@ -84,11 +85,15 @@ class SortJob final {
   std::uint64_t most_records() const noexcept {
     return plan_.first_records == 0 ? records_ : std::min(records_, plan_.first_records);
   }
-  // No more come. Unless all of them are in memory, the rest becomes the last run and the memory is
-  // free for merging.
+  // No more come. Unless all of them are in memory, the rest becomes the last run, which stays in
+  // memory as far as merging the others leaves it.
   void end_forming();
   // No run has been begun.
   bool in_memory() const noexcept { return in_memory_ && runs_->empty(); }
+  // Bytes of records, of equal ones with `unique` the first, which write() has to write.
+  std::uint64_t bytes_to_write() const noexcept;
+  // The only run lies in a file that can take the output's place.
+  bool run_is_output() const noexcept { return may_be_output_ && !kept_ && runs_->is_in_file(); }
   // The counts of the runs at the end of the last call, and after expect_write() of the last merge.
   const RunCounts& counts() const noexcept { return counts_; }
 
@@ -133,6 +138,8 @@ class SortJob final {
   void make_room(std::uint32_t ticket);
   // Until a block has been given back since the ticket, or nothing is emitted any more.
   void await_room(std::uint32_t ticket);
+  bool can_keep_rest() const;
+  void keep_rest();
   void wait_for_runs();
   void emit_closed();
   void emit_next(Written written);
@@ -143,8 +150,10 @@ class SortJob final {
   const bool unique_;
   RecordPlan plan_;
   std::optional<RunCollection> runs_;
+  bool may_be_output_ = false;  // a run
   std::optional<StreamPool> buckets_;
   std::optional<RunFormation> formation_;
+  std::optional<KeptRecords> kept_;  // the last run
   // Of a sort that wants the first records only: these, if they are few, no formation, and blocks
   // that stay unused for them; or what its runs tell of them.
   std::optional<BlockQuota> of_few_;

@@ -82,7 +82,7 @@ class ByteSorter::Machine {
       begin_output(most_output_blocks(plan().pool_blocks - plan().bucket_blocks));
     } else {
       reduce_runs();
-      begin_output(most_output_blocks(plan().pool_blocks -
+      begin_output(most_output_blocks(plan().merging_blocks() -
                                       plan().reading().least_buffers(job_.runs().size())));
     }
     state_ = State::kSorted;
@@ -120,7 +120,7 @@ class ByteSorter::Machine {
   void reduce_runs() {
     std::uint64_t order = job_.runs().last_merge_order();
     const auto needed = [&] { return plan().reading().least_buffers(order) + output_blocks(1); };
-    while (order > 1 && needed() > plan().pool_blocks) --order;
+    while (order > 1 && needed() > plan().merging_blocks()) --order;
     if (context_.shares_memory()) {
       while (order > 2 && needed() + 2 * plan().disks > plan().pool_blocks / 2) --order;
     }
@@ -147,9 +147,9 @@ class ByteSorter::Machine {
                              return channel_->await_room(block, given_up);
                            },
                        .wake = [this] { channel_->wake_writer(); }});
-    const int error =
-        thread_.start([this, blocks, bytes] { write_output(plan().pool_blocks - blocks, bytes); },
-                      ThreadSignals::kOwnFaults);
+    const int error = thread_.start(
+        [this, blocks, bytes] { write_output(plan().merging_blocks() - blocks, bytes); },
+        ThreadSignals::kOwnFaults);
     if (error == 0) return;
     context_.end_lending();
     throw Error(error, "the system refuses a thread");

@@ -92,11 +92,11 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
 
 namespace {
 
-// A stream from each run, as a pointer to its records.
+// A stream from each run, as a pointer to its records, and what is in memory.
 class RunStreams {
  public:
   RunStreams(MergePrefetcher& prefetcher, std::span<const Run> runs, std::size_t window,
-             std::size_t record_bytes) {
+             std::size_t record_bytes, const MergeInput& in_memory) {
     for (std::uint32_t i = 0; i < runs.size(); ++i) {
       InputStreamOptions options;
       options.name = "run " + std::to_string(i);
@@ -107,6 +107,9 @@ class RunStreams {
       skipped_.push_back(runs[i].skipped);
       if (runs[i].begins_in_two(record_bytes)) in_two_.push_back(inputs_.back().begin);
     }
+    if (in_memory.records == 0) return;
+    inputs_.push_back(in_memory);
+    skipped_.push_back(0);
   }
   // Of first records that lie in two blocks, which a merge may touch at their end first.
   void touch_beginnings() const noexcept {
@@ -129,7 +132,7 @@ class RunStreams {
 std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<Run> runs,
                          RecordOutput& out, const RunMergeOptions& options) {
   std::erase_if(runs, [](const Run& run) { return run.records == 0; });
-  if (runs.empty()) return 0;
+  if (runs.empty() && options.in_memory.records == 0) return 0;
   const std::size_t record_bytes = order.record_bytes();
   const auto count = static_cast<std::uint32_t>(runs.size());
   const std::size_t window = window_blocks(store, record_bytes, count, options);
@@ -146,7 +149,7 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   const RunningMerges::Scope running(options.running, prefetcher,
                                      lean_buffers(prefetch.held_blocks, prefetch.disks));
 
-  const RunStreams streams(prefetcher, runs, window, record_bytes);
+  const RunStreams streams(prefetcher, runs, window, record_bytes, options.in_memory);
   const std::unique_ptr<RecordMerge> merge = order.merge(
       streams.inputs(),
       {store.block_bytes(), options.working_bytes, options.threads, window, streams.skipped()});

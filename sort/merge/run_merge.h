@@ -26,6 +26,7 @@ struct RunMergeOptions {
   unsigned threads = 1;            // the same
   bool unique = false;             // of records with equal keys only the first is kept
   std::uint64_t most_records = 0;  // that are appended: the first; 0: all
+  MergeInput in_memory = {};       // sorted records that come behind those of all runs
   // The file system gets the space of the runs back as they are merged. For the last merge; before
   // that the slots are soon used again.
   bool punch_holes = false;
@@ -43,9 +44,9 @@ struct RunMergeOptions {
 std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<const Run> runs);
 
 // Appends the records of all runs to `out`, in order; equal records come in the order of their
-// runs. Every run is an input stream over one prefetcher, the merge a loop over plain pointers;
-// the runs' slots are given back as it goes. Returns how many records were appended. What comes
-// behind the last of them is not merged.
+// runs, and those that are in memory last. Every run is an input stream over one prefetcher, the
+// merge a loop over plain pointers; the runs' slots are given back as it goes. Returns how many
+// records were appended. What comes behind the last of them is not merged.
 //
 // Throws Error: ENOBUFS or ENOMEM when read_buffers or the pool are too small (and how many would
 // do), what disks and streams report, ECANCELED; then what `out` got is not whole. Errors of

@@ -39,18 +39,19 @@ std::uint64_t MergeReading::most_runs(std::size_t buffers, std::size_t ahead) co
 MergeBuffers RecordPlan::merge_buffers(std::uint64_t runs) const {
   const std::size_t held = reading().options(runs).held_blocks;
   const std::size_t least = reading().least_buffers(runs);
-  const std::size_t spare = pool_blocks > held ? pool_blocks - held : 0;
+  const std::size_t blocks = merging_blocks();
+  const std::size_t spare = blocks > held ? blocks - held : 0;
   MergeBuffers buffers;
   buffers.writer = writer;
   const std::size_t request_bytes = std::max(writer.request_bytes, block_bytes);
   buffers.writer.write_behind =
       std::max<std::size_t>(1, default_write_blocks(spare, disks) * block_bytes / request_bytes);
   const auto taken = [&] { return FileWriterBase::blocks_needed(buffers.writer, block_bytes); };
-  while (taken() + least > pool_blocks && buffers.writer.write_behind > 1) {
+  while (taken() + least > blocks && buffers.writer.write_behind > 1) {
     --buffers.writer.write_behind;
   }
-  if (taken() + least > pool_blocks) buffers.writer.request_bytes = block_bytes;
-  buffers.read_buffers = pool_blocks > taken() ? pool_blocks - taken() : 0;
+  if (taken() + least > blocks) buffers.writer.request_bytes = block_bytes;
+  buffers.read_buffers = blocks > taken() ? blocks - taken() : 0;
   buffers.run_write_behind = blocks_behind(buffers.writer, block_bytes);
   return buffers;
 }
@@ -61,12 +62,33 @@ std::uint64_t RecordPlan::largest_merge_order() const {
     writing.write_behind = std::max<std::size_t>(spare, 1);
     writing.request_bytes = block_bytes;
     const std::size_t taken = FileWriterBase::blocks_needed(writing, block_bytes);
-    return pool_blocks > taken ? reading().most_runs(pool_blocks - taken, spare) : 0;
+    const std::size_t blocks = merging_blocks();
+    return blocks > taken ? reading().most_runs(blocks - taken, spare) : 0;
   };
   // Two blocks a disk to read ahead and two to write behind; with less, only if there is no other
   // way to merge at all.
   const std::uint64_t comfortable = largest(2 * std::size_t{disks});
   return comfortable >= 2 ? comfortable : largest(0);
+}
+
+// The next block of each run, and some of each disk; and who writes, or reads an array, at ease.
+std::size_t RecordPlan::blocks_to_merge(std::uint64_t runs) const {
+  constexpr std::size_t kOfPipeline = 6;
+  const std::size_t two_a_disk = 2 * std::size_t{disks};
+  const std::size_t ahead = std::max<std::size_t>(runs * window_blocks, 2 * two_a_disk);
+  FileWriterOptions least = writer;
+  least.write_behind = two_a_disk;
+  least.request_bytes = block_bytes;
+  return reading().least_buffers(runs, ahead) +
+         std::max({FileWriterBase::blocks_needed(writer, block_bytes),
+                   FileWriterBase::blocks_needed(least, block_bytes), window_blocks + kOfPipeline});
+}
+
+std::uint64_t RecordPlan::bytes_to_keep() const {
+  if (!input_bytes || merged_inputs != 0 || in_memory()) return 0;
+  const std::size_t merging = blocks_to_merge(std::max<std::uint64_t>(expected_runs, 2) - 1);
+  const std::uint64_t left = pool_blocks - std::min(pool_blocks, merging);
+  return std::min(run_bytes, left * block_bytes);
 }
 
 // Two requests ahead and two behind, a block each.

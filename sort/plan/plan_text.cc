@@ -63,6 +63,9 @@ void add_record_merge(PlanText& text, const SortPlan& plan) {
     text.add("runs", expected_and_most(plan.expected_runs, plan.runs));
     text.add("passes", passes);
   }
+  if (plan.kept_bytes != 0) {
+    text.add("last run", format_bytes(plan.kept_bytes) + " of it stay in memory");
+  }
   text.add("merge order", std::to_string(plan.merge_order));
   text.add("merge buffers", std::to_string(plan.read_buffers) + " blocks to read, " +
                                 std::to_string(plan.write_requests) + " requests of " +
@@ -83,6 +86,7 @@ SortPlan RecordPlan::told() const {
     plan.read_buffers = buffers.read_buffers;
     plan.write_requests = buffers.writer.write_behind;
     plan.write_request_bytes = buffers.writer.request_bytes;
+    if (!held_blocks) plan.kept_bytes = bytes_to_keep();
   }
   return plan;
 }

@@ -77,6 +77,10 @@ struct RecordPlan : SortPlan {
   // little longer than the memory is read and written at once; 0: when the memory is full.
   std::uint64_t run_begin_bytes = 0;
 
+  // When runs have been formed: blocks of the pool in which the last one stays, so that merges do
+  // without them.
+  std::optional<std::size_t> held_blocks;
+
   std::uint64_t stream_memory_bytes = 0;  // of the streams of the largest merge
   std::uint64_t packing_memory_bytes = 0;
 
@@ -91,6 +95,13 @@ struct RecordPlan : SortPlan {
   // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5).
   MergeBuffers merge_buffers(std::uint64_t runs) const;
   std::uint64_t largest_merge_order() const;
+  std::size_t merging_blocks() const noexcept { return pool_blocks - held_blocks.value_or(0); }
+  // Of these a merge of `runs` takes so many at least if its disks are not to wait: beside more
+  // nothing is held.
+  std::size_t blocks_to_merge(std::uint64_t runs) const;
+  // That the last run may keep beside the merge of the others, if there are as many as are
+  // expected.
+  std::uint64_t bytes_to_keep() const;
 
   // Adds `bytes` to what the plan was made for, when `runs` have been formed and the pool is to
   // be made anew for merging them. Returns whether kernel maps and address space suffice, and the

@@ -69,6 +69,20 @@ bool KeyRanges::run_is_full() const noexcept {
   return run_bytes_ != 0 && run_bytes_ + buckets_.bytes(next_of_run()) > most_run_bytes_;
 }
 
+// A bucket may stay where it is until all of its records have been copied.
+KeyRanges::Rest KeyRanges::rest() const noexcept {
+  Rest rest{.runs = runs_, .joins_run = run_is_open()};
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    const std::size_t bytes = buckets_.bytes(i);
+    rest.bytes += bytes;
+    most = std::max(most, buckets_.blocks(i));
+    if (bytes != 0 && (i < frontier_) != falls_) rest.joins_run = false;
+  }
+  rest.blocks = buckets_.blocks() + most;
+  return rest;
+}
+
 // While a run goes on, a bucket gains as much again as it has on average now. A run that falls may
 // end behind any range, so that none may have records that are equal to some of the next one.
 void KeyRanges::begin_run(bool more) noexcept {
@@ -93,6 +107,7 @@ KeyRanges::Closed KeyRanges::close_next(bool more) {
   ranges_[range].has_border = false;
   Closed closed{.bucket = buckets_.close(range), .falls = falls_};
   frontier_ = falls_ ? range : range + 1;
+  if (!run_is_open()) ++runs_;
   run_bytes_ += closed.bucket.bytes;
   const bool stays = more && run_is_over() && leave_open(closed.bucket);
   if (stays) {

@@ -93,6 +93,15 @@ class KeyRanges {
   // What is put in from now on belongs to another run.
   void end_run() noexcept;
 
+  // What is in open buckets: in the order of the ranges it is one sequence.
+  struct Rest {
+    std::uint64_t bytes = 0;
+    std::size_t blocks = 0;  // of the pool, while its buckets are sorted to other blocks in turn
+    std::uint64_t runs = 0;  // of which buckets were closed
+    bool joins_run = false;  // all of it belongs to the last of these
+  };
+  Rest rest() const noexcept;
+
  private:
   static constexpr std::size_t kNoRange = ~std::size_t{0};
 
@@ -159,7 +168,8 @@ class KeyRanges {
   std::vector<Range> ranges_;  // as many as there are open buckets
   std::size_t frontier_ = 0;   // between the ranges of the run and those of the next one
   bool falls_ = false;
-  std::uint64_t run_bytes_ = 0;   // of its buckets that were closed
+  std::uint64_t run_bytes_ = 0;  // of its buckets that were closed
+  std::uint64_t runs_ = 0;
   std::size_t fair_bytes_;        // that a bucket of the run should have
   std::size_t unseen_bytes_ = 0;  // since the last look for large ones
 };

@@ -176,4 +176,18 @@ void RunBuckets::take_back(ClosedBucket bucket) {
   spare_.push_back(std::move(bucket.stream));
 }
 
+std::unique_ptr<BucketStream> RunBuckets::take_spare() noexcept {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<BucketStream> spare = std::move(spare_.back());
+  spare_.pop_back();
+  return spare;
+}
+
+std::span<std::byte> KeptRecords::room(std::size_t most_bytes) {
+  require(stream_->set_aside(bytes_, most_bytes));
+  return {stream_->bytes() + bytes_, most_bytes};
+}
+
+void KeptRecords::end() { require(stream_->truncate(bytes_)); }
+
 }}  // namespace vortex::v0

@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "vortex/detail/array/streaming_copy.h"
@@ -84,7 +86,11 @@ class RunBuckets final : public OpenBuckets {
 
   // That a bucket takes for so much behind it.
   std::size_t blocks_for(std::size_t bucket, std::size_t bytes) const noexcept;
-  // That open buckets may still take.
+  // That it has, set aside or not; that all open ones have; that they may still take.
+  std::size_t blocks(std::size_t bucket) const noexcept {
+    return (written_[bucket].bytes + written_[bucket].room) / pool_.block_bytes();
+  }
+  std::size_t blocks() const noexcept { return blocks_; }
   std::size_t blocks_left() const noexcept { return most_.blocks - blocks_; }
   // Whether fewer are closed than may be, and whether any was not yet taken back.
   bool can_close() const noexcept { return spares() != 0; }
@@ -98,6 +104,8 @@ class RunBuckets final : public OpenBuckets {
   static void seal(const ClosedBucket& bucket);
   // The bucket is not needed any more: gives the rest of its memory back.
   void take_back(ClosedBucket bucket);
+  // For good: one that could be closed, with nothing in it.
+  std::unique_ptr<BucketStream> take_spare() noexcept;
 
  private:
   // What lies in the bucket itself.
@@ -127,6 +135,28 @@ class RunBuckets final : public OpenBuckets {
   std::size_t blocks_ = 0;    // of the open ones
   mutable FutexMutex mutex_;  // guards
   std::vector<std::unique_ptr<BucketStream>> spare_;
+};
+
+// Appends records to a bucket of their own, in which they stay.
+class KeptRecords final : public RecordOutput {
+ public:
+  KeptRecords(std::unique_ptr<BucketStream> stream, std::size_t record_bytes) noexcept
+      : stream_(std::move(stream)), record_bytes_(record_bytes) {}
+
+  // Throws Error where the pool is used up, or the kernel refuses what they take.
+  std::span<std::byte> room(std::size_t most_bytes) override;
+  void written(std::size_t bytes) override { bytes_ += bytes; }
+  // No more come: gives back what nothing was put into. Throws Error as RunBuckets.
+  void end();
+
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::size_t blocks() const noexcept { return stream_->held_blocks(); }
+  MergeInput records() const noexcept { return {stream_->bytes(), bytes_ / record_bytes_}; }
+
+ private:
+  std::unique_ptr<BucketStream> stream_;
+  std::size_t record_bytes_;
+  std::uint64_t bytes_ = 0;
 };
 
 }}  // namespace vortex::v0

@@ -109,7 +109,9 @@ class RunFormation {
   // Closes the next bucket. False: there are no records, or as many are closed as may be. Throws
   // Error as push().
   bool close_next() { return close_one(true); }
-  // Nothing is pushed any more, and every record is in a closed bucket: the last run ends.
+  // What is in no closed bucket, when nothing is pushed any more.
+  KeyRanges::Rest rest() const noexcept { return ranges_->rest(); }
+  // Nothing is pushed any more, nor closed: the last run ends.
   void end();
   // Each block that is given back notifies it.
   FutexEvent& room_event() noexcept { return room_; }
@@ -140,8 +142,13 @@ class RunFormation {
   // All records pushed are in their buckets: emit() takes no more of the pool. Nothing is pushed
   // behind it. Throws Error as push().
   void settle();
-  // Appends everything pushed as one run. Nothing was closed. The rest as emit_next().
+  // Appends everything that is in no closed bucket, in order: of runs that were formed before, all
+  // buckets have been emitted. The rest as emit_next().
   void emit(RecordOutput& out, const SortedOutput* wanted = nullptr);
+  // Where that may go, to stay in the pool. Beside it, emit() takes what rest() says at most.
+  KeptRecords make_kept() noexcept {
+    return KeptRecords(ranges_->buckets().take_spare(), record_bytes_);
+  }
 
  private:
   struct Closed {

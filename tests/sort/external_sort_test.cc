@@ -365,7 +365,7 @@ TEST(ExternalSortOneRun, IsTheOutputOnlyWhereItCanBe) {
 // do not depend on the threads, and whatever ends the sort ends all of them.
 TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
   auto random = test_random();
-  ListSort sort(random_records(8, 3'200'000), RecordFormat(8, {parse_record_key("0:8:u64")}),
+  ListSort sort(random_records(8, 4'400'000), RecordFormat(8, {parse_record_key("0:8:u64")}),
                 7 * kMiB);
   SortResources& resources = sort.options.resources;
   resources.block_bytes = 64 << 10;
@@ -468,8 +468,9 @@ TEST(ExternalSortThreads, RunsOfShortInputsBeginEarly) {
     EXPECT_GT(plan.run_bytes, 80 * kMiB);
     EXPECT_EQ(plan.least_run_bytes, threads == 1 ? plan.run_bytes : 64 * kMiB);
     const SortReport report = external_sort(options);
-    EXPECT_LE(report.runs, plan.runs);
-    EXPECT_GE(report.runs, 2U);
+    // The last one stays in memory.
+    EXPECT_LT(report.runs, plan.runs);
+    EXPECT_GE(report.runs, 1U);
     const FileReader<std::uint64_t> sorted(files.output());
     const NumbersSeen found = numbers_in(std::as_bytes(std::span(sorted.data(), sorted.size())));
     EXPECT_TRUE(found.sorted);
@@ -752,9 +753,10 @@ TEST(ExternalSortFolders, AreUsedAsFastAsTheyAre) {
       const std::uint64_t speed = folder.empty() ? kFree : folder == slow ? kSlow : kFast;
       return std::make_unique<SimulatedDisk>(*clock, ServiceModel{speed, speed, 0});
     };
-    EXPECT_EQ(sort.run().passes, 1U);
+    const SortReport report = sort.run();
+    EXPECT_EQ(report.passes, 1U);
     const double bound =
-        2 * static_cast<double>(sort.list.bytes.size()) / static_cast<double>(3 * kFast + kSlow);
+        2 * static_cast<double>(report.run_bytes) / static_cast<double>(3 * kFast + kSlow);
     return bound / (static_cast<double>(clock->now_ns()) * 1e-9);
   };
   const double with = share_of_bound({2, 2, 2, 1});
