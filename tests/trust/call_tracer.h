@@ -105,12 +105,24 @@ inline constexpr FailingCall kFailingCalls[] = {
 };
 inline constexpr std::size_t kCallKinds = std::size(kFailingCalls);
 
+// Those that a signal may interrupt and that are made again then. Opening is not among them: an
+// interruption is how a program leaves the wait for the other end of a pipe.
+inline constexpr unsigned kInterruptedCalls[] = {
+    SYS_ftruncate, SYS_fallocate, SYS_fsync,          SYS_read,    SYS_write,
+    SYS_pread64,   SYS_pwrite64,  SYS_preadv,         SYS_pwritev, SYS_preadv2,
+    SYS_pwritev2,  SYS_readv,     SYS_io_uring_enter, SYS_writev,  SYS_ppoll,
+#ifdef SYS_poll
+    SYS_poll,
+#endif
+};
+
 // Lies in memory that both processes share. The child changes what is to fail while it runs.
 struct CallLedger {
   std::atomic<bool> armed = false;
   std::atomic<bool> armed_by_exec = false;  // when the child becomes another program
   std::atomic<bool> lasting = false;
-  std::atomic<std::uint64_t> at = 0;  // the call that fails, from 1 on; 0: none
+  std::atomic<std::uint64_t> at = 0;      // the call that fails, from 1 on; 0: none
+  std::atomic<bool> interrupted = false;  // it fails with EINTR instead, as by a signal
   std::atomic<std::uint64_t> failed = 0;
   std::array<std::atomic<std::uint64_t>, kCallKinds> seen = {};  // while armed
   std::atomic<std::uint64_t> steps = 0;  // one that does not come in time is a hang
@@ -312,7 +324,7 @@ class CallTracer {
     const std::uint64_t at = ledger_->at;
     if (at == 0 || count < at || (count > at && !ledger_->lasting)) return 0;
     ++ledger_->failed;
-    return call->error;
+    return ledger_->interrupted ? EINTR : call->error;
   }
 
   // Reading and writing a counter (eventfd), by which threads wake each other, can only wait.
