@@ -148,6 +148,8 @@ struct WholeJob {
   std::function<std::string(bool ended_well, bool files_may_stay)> complaint;
 };
 
+inline constexpr std::size_t kJobBlock = std::size_t{16} << 10;
+
 // --- Sorts of files
 
 inline std::string random_numbers(std::size_t count, std::mt19937_64& random) {
@@ -293,9 +295,52 @@ inline WholeJob sort_job(const SortShape& shape, std::mt19937_64& random) {
   return job;
 }
 
-// --- Files as arrays
+// Parts by given splitters. Where a name cannot be taken, those in front of it stay.
+inline WholeJob division_job(std::mt19937_64& random) {
+  static constexpr std::uint64_t kSplitters[] = {25'000, 50'000, 75'000};
+  const auto place = std::make_shared<Place>();
+  place->add_input(random_numbers(std::size_t{1} << 15, random));
+  std::vector<std::string> parts(std::size(kSplitters) + 1);
+  for (std::size_t at = 0; at < place->input().size(); at += 8) {
+    std::uint64_t number = 0;
+    std::memcpy(&number, place->input().data() + at, 8);
+    const auto* const part = std::upper_bound(std::begin(kSplitters), std::end(kSplitters), number);
+    parts[static_cast<std::size_t>(part - kSplitters)] += place->input().substr(at, 8);
+  }
+  const auto path_of = [=](std::size_t part) {
+    return place->output() + ".0000" + std::to_string(part);
+  };
+  WholeJob job;
+  job.name = "Division";
+  job.run = [=] {
+    ExternalPartitionOptions options;
+    options.inputs = place->paths();
+    options.prefix = place->output();
+    options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
+    const auto splitters = std::as_bytes(std::span(kSplitters));
+    options.splitters.assign(splitters.begin(), splitters.end());
+    options.resources.memory_bytes = 8 << 20;
+    options.resources.block_bytes = kJobBlock;
+    if (plan_of_disks()) {
+      options.resources.open_disk = [](const std::string&) { return disk_of_job(); };
+    }
+    external_partition(options);
+  };
+  job.complaint = [=](bool ended_well, bool files_may_stay) -> std::string {
+    std::string wrong;
+    for (std::size_t part = 0; part < parts.size(); ++part) {
+      const bool there = access(path_of(part).c_str(), F_OK) == 0;
+      if (there ? Place::text(path_of(part)) != parts[part] : ended_well) {
+        wrong = "part " + std::to_string(part) + (there ? " is not whole" : " is not there");
+      }
+      unlink(path_of(part).c_str());
+    }
+    return wrong.empty() ? place->complaint(false, {}, files_may_stay) : wrong;
+  };
+  return job;
+}
 
-constexpr std::size_t kJobBlock = std::size_t{16} << 10;
+// --- Files as arrays
 
 // From a reader to a writer, which syncs.
 inline WholeJob copy_job(std::mt19937_64& random, bool striped) {
@@ -547,8 +592,8 @@ inline const std::vector<std::string>& job_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
     for (const SortShape& shape : sort_shapes()) all.push_back(shape.name);
-    for (const char* const other :
-         {"Copy", "StripedCopy", "Array", "Pipeline", "Sorter", "LineSorter", "Partition"}) {
+    for (const char* const other : {"Copy", "StripedCopy", "Array", "Pipeline", "Sorter",
+                                    "LineSorter", "Partition", "Division"}) {
       all.emplace_back(other);
     }
     return all;
@@ -564,6 +609,7 @@ inline WholeJob make_job(const std::string& name, std::mt19937_64& random) {
   if (name == "Array") return array_job(random);
   if (name == "Pipeline") return pipeline_job(random);
   if (name == "Sorter") return sorter_job(random);
+  if (name == "Division") return division_job(random);
   if (name == "LineSorter") return line_sorter_job(random);
   return partition_job(random);
 }
