@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tests/support/error_of.h"
@@ -290,6 +291,58 @@ TEST_P(CommitStreamTest, OptionsThatCannotWorkAreRefused) {
   CommitStreamOptions odd = small(1, 1, 1);
   odd.block_bytes = 5000;
   EXPECT_EQ(error_of([&] { CommitStream<int> stream(odd); }), EINVAL);
+}
+
+// The handlers of the Vortex paper, Algorithm 7, and what Algorithm 8 does around them, on two
+// plain counts: how many blocks the writer has entered when neither thread can go on, or all are
+// done.
+struct PaperHandlers {
+  PaperHandlers(int n, int l) : empty(n + l), comeback(l) {}
+
+  // The next step of a thread; false: there is none, or it waits.
+  bool write(int blocks) {
+    if (entered == blocks) return !std::exchange(finished, true) && (full += comeback + 1) > 0;
+    // The guard of block entered - (L + 1), for the reader, comes before the wait.
+    if (entered > comeback && !std::exchange(guarded, true)) return ++full > 0;
+    if (empty == 0) return false;
+    --empty;
+    ++entered;
+    guarded = false;
+    return true;
+  }
+  // First GetReaderBuffer(), then a guard for each block but the last L + 1.
+  bool read(int blocks) {
+    if (left == blocks - comeback) return false;
+    if (left > 0 && !std::exchange(released, true)) return ++empty > 0;
+    if (full == 0) return false;
+    --full;
+    ++left;
+    released = false;
+    return true;
+  }
+
+  int full = 0;
+  int empty;
+  const int comeback;
+  int entered = 0;
+  int left = 0;
+  bool guarded = false, released = false, finished = false;
+};
+
+// So N = 0 is refused: the writer's first guard is set where it enters block L + 1, and the reader
+// waits for that, but of N + L empty blocks the writer enters no more than L, and waits for the
+// reader. With N = 1 both go on, whatever L is.
+TEST(CommitStreamOfThePaper, StopsAtBlockLWithoutReadAhead) {
+  constexpr int kBlocks = 20;
+  for (int l = 0; l < 5; ++l) {
+    for (int n = 0; n < 4; ++n) {
+      PaperHandlers paper(n, l);
+      while (paper.write(kBlocks) || paper.read(kBlocks)) {
+      }
+      EXPECT_EQ(paper.entered, n == 0 ? l : kBlocks) << "N = " << n << ", L = " << l;
+      EXPECT_EQ(paper.left, n == 0 ? 0 : kBlocks - l) << "N = " << n << ", L = " << l;
+    }
+  }
 }
 
 TEST_P(CommitStreamTest, CancelWakesTheWriter) {
