@@ -149,6 +149,14 @@ class Cookbook(unittest.TestCase):
         self.assert_same(self.values("distinct"), sorted(set(values)))
         self.assertEqual(text.decode(), f"{len(set(values))} of 50000 numbers are left\n")
 
+    def test_split_numbers(self):
+        values = [self.random.randrange(2**64) for _ in range(50_000)]
+        text = self.output("split_numbers", self.numbers("numbers", values), self.path / "part", 5)
+        lengths = [int(line.split()[-1]) for line in text.decode().splitlines()]
+        parts = [self.values(f"part.{i:05}") for i in range(5)]
+        self.assertEqual(lengths, list(map(len, parts)))
+        self.assertEqual([value for part in parts for value in sorted(part)], sorted(values), f"seed {self.seed}")
+
     def test_sort_vector(self):
         numbers = [i * 0x9E3779B97F4A7C15 % 2**64 for i in range(3_000_000)]
         self.assertEqual(self.output("sort_vector").decode().splitlines(),
@@ -215,10 +223,11 @@ class Cookbook(unittest.TestCase):
         self.assertEqual(text.decode(), f"5000 postings, {refused} of them to no account\n")
 
     def test_errors_are_told(self):
-        for name in ("merge_files", "top_numbers", "remove_duplicates", "sort_table", "sort_trades"):
+        for name in ("merge_files", "top_numbers", "remove_duplicates", "sort_table", "sort_trades",
+                     "split_numbers"):
             absent, out = self.path / "absent", self.path / "out"
             arguments = {"merge_files": (out, absent), "top_numbers": (absent, 1),
-                         "sort_table": (absent, 1, out)}
+                         "sort_table": (absent, 1, out), "split_numbers": (absent, out, 2)}
             done = subprocess.run(
                 [program(name), *map(str, arguments.get(name, (absent, out)))],
                 stderr=subprocess.PIPE, check=False)

@@ -1,10 +1,12 @@
 // Partitions that end before they are whole leave nothing behind, whatever ends them; and how much
 // memory they take.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <cstdint>
 #include <fstream>
+#include <numeric>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -187,6 +189,42 @@ TEST(PartitionEnds, FilesOfTheNameAreReplacedAndMayBeInputs) {
   made.options.inputs = {made.options.prefix + ".00001"};
   write_file(made.options.inputs[0], made.all().bytes);
   expect_ranges(made, made.parts_of(external_partition(made.options)));
+}
+
+// Parts are written in several segments then; still the function is asked once for each record.
+TEST(PartitionEnds, InLittleAddressSpace) {
+  if (kShadowMemory) GTEST_SKIP() << "a sanitizer takes more address space than there would be";
+  constexpr std::uint64_t kNumbers = std::uint64_t{1} << 20;
+  std::vector<std::uint64_t> numbers(kNumbers);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  PartitionCase made(RecordFormat(8, {}), {{8, bytes_of(numbers)}}, 1);
+  made.options.format.reset();
+  made.options.parts = 256;
+  made.options.resources.block_bytes = std::size_t{16} << 10;
+  made.options.resources.memory_bytes = std::uint64_t{24} << 20;
+  peak_of([&] {
+    std::uint64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    const rlim_t most = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + (1 << 30);
+    const rlimit limit = {most, most};
+    if (setrlimit(RLIMIT_AS, &limit) != 0) throw Error(errno, "limit the address space");
+    std::uint64_t next = 0;
+    external_partition_by<std::uint64_t>(made.options, [&next](std::uint64_t number) {
+      // A record that comes twice is in no part.
+      return number == next++ ? (number % 16 == 0 ? number % 256 : 3) : kMostParts;
+    });
+  });
+  std::vector<Bytes> expected(256);
+  for (const std::uint64_t number : numbers) {
+    const auto* const bytes = reinterpret_cast<const std::byte*>(&number);
+    Bytes& part = expected[number % 16 == 0 ? number % 256 : 3];
+    part.insert(part.end(), bytes, bytes + 8);
+  }
+  const std::string folder = made.options.resources.folders[0];
+  for (std::size_t i = 0; i < 256; ++i) {
+    std::string number = std::to_string(100000 + i).substr(1);
+    ASSERT_TRUE(same_bytes(read_file(folder + "/part." + number), expected[i])) << "part " << i;
+  }
 }
 
 struct MemorySetting {
