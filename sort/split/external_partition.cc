@@ -163,9 +163,11 @@ std::uint64_t Partition::extent_bytes() const {
 
 PartFileOptions Partition::part_options() const {
   constexpr std::uint64_t kLeastBlocks = 4;
+  // A new one waits for what is on its way of the part, and few systems refuse as much.
+  constexpr std::uint64_t kMostSegmentBytes = std::uint64_t{1} << 30;
   const std::uint64_t block = plan_.block_bytes;
-  const std::uint64_t share = address_space_left() / 4 / parts_ / block;
-  std::uint64_t blocks = std::max(share, kLeastBlocks);
+  const std::uint64_t share = std::min(address_space_left() / 4 / parts_, kMostSegmentBytes);
+  std::uint64_t blocks = std::max(share / block, kLeastBlocks);
   if (input_bytes_) {
     blocks = std::min(blocks, detail::units_for(*input_bytes_, block) + 1);
   }
