@@ -11,11 +11,15 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "sort/memory/two_way_merge.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/radix/kept_memory.h"
+#include "vortex/detail/record/record_codec.h"
 #include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -41,101 +45,6 @@ struct Run {
       std::reverse_copy(first + 1 - count, first + 1, to);
     }
   }
-};
-
-// Merges two runs of step 1 to elsewhere, equal records of `a` before those of `b`. One record
-// after the other waits for the comparison before; so the result is made at four places in turn.
-template <typename Record, typename KeyOf>
-class PairMerge {
- public:
-  explicit PairMerge(const KeyOf& key_of) noexcept : key_of_(key_of) {}
-
-  void merge(const Run<Record>& a, const Run<Record>& b, Record* out) const noexcept {
-    const std::size_t count = a.count + b.count;
-    std::array<Chain, kChains> chains;
-    std::size_t from_a = 0, done = 0;
-    for (std::size_t i = 0; i < kChains; ++i) {
-      const std::size_t end = count * (i + 1) / kChains;
-      const std::size_t end_a = first_of(a, b, end);
-      chains[i] = {a.first + from_a, a.first + end_a, b.first + done - from_a,
-                   b.first + end - end_a, out + done};
-      from_a = end_a;
-      done = end;
-    }
-    for (;;) {
-      std::size_t steps = chains[0].sure_steps();
-      for (const Chain& chain : chains) steps = std::min(steps, chain.sure_steps());
-      if (steps == 0) break;
-      run(chains, steps);
-    }
-    for (Chain& chain : chains) finish(chain);
-  }
-
- private:
-  static constexpr std::size_t kChains = 4;
-  struct Chain {
-    const Record* a;
-    const Record* a_end;
-    const Record* b;
-    const Record* b_end;
-    Record* out;
-    // After so many both runs may still go on.
-    std::size_t sure_steps() const noexcept {
-      return static_cast<std::size_t>(std::min(a_end - a, b_end - b));
-    }
-  };
-
-  // How many of the first `count` records of the result come from `a`.
-  std::size_t first_of(const Run<Record>& a, const Run<Record>& b,
-                       std::size_t count) const noexcept {
-    std::size_t low = count > b.count ? count - b.count : 0;
-    std::size_t high = std::min(count, a.count);
-    while (low < high) {
-      const std::size_t middle = (low + high) / 2;
-      if (key_of_(b.first[count - middle - 1]) < key_of_(a.first[middle])) {
-        high = middle;
-      } else {
-        low = middle + 1;
-      }
-    }
-    return low;
-  }
-
-  // Nobody foresees which side comes next: no branch.
-  [[gnu::always_inline]] void step(const Record*& a, const Record*& b, Record* out) const noexcept {
-    const bool right = key_of_(*b) < key_of_(*a);
-    const Record* const from = right ? b : a;
-    std::memcpy(static_cast<void*>(out), from, sizeof(Record));
-    b += right;
-    a += !right;
-  }
-  void run(std::array<Chain, kChains>& chains, std::size_t steps) const noexcept {
-    auto& [first, second, third, fourth] = chains;
-    const Record *a0 = first.a, *b0 = first.b, *a1 = second.a, *b1 = second.b;
-    const Record *a2 = third.a, *b2 = third.b, *a3 = fourth.a, *b3 = fourth.b;
-    for (std::size_t i = 0; i < steps; ++i) {
-      step(a0, b0, first.out + i);
-      step(a1, b1, second.out + i);
-      step(a2, b2, third.out + i);
-      step(a3, b3, fourth.out + i);
-    }
-    first = {a0, first.a_end, b0, first.b_end, first.out + steps};
-    second = {a1, second.a_end, b1, second.b_end, second.out + steps};
-    third = {a2, third.a_end, b2, third.b_end, third.out + steps};
-    fourth = {a3, fourth.a_end, b3, fourth.b_end, fourth.out + steps};
-  }
-  void finish(Chain& chain) const noexcept {
-    for (std::size_t steps; (steps = chain.sure_steps()) != 0; chain.out += steps) {
-      for (std::size_t i = 0; i < steps; ++i) step(chain.a, chain.b, chain.out + i);
-    }
-    for (auto [at, end] : {std::pair(chain.a, chain.a_end), std::pair(chain.b, chain.b_end)}) {
-      const auto left = static_cast<std::size_t>(end - at);
-      std::memcpy(static_cast<void*>(chain.out), at, left * sizeof(Record));
-      chain.out += left;
-    }
-  }
-
-  const KeyOf& key_of_;
 };
 
 // Merges few runs, which are an array together, where they are: block after block of the result is
@@ -290,7 +199,6 @@ class RunMerge {
 
   // Merges neighbours until two runs are left, which are merged to `out`. All are a block together.
   void merge_some(std::span<Run<Record>> runs, Record* out, Record* buffers) const noexcept {
-    const PairMerge<Record, KeyOf> pairs(key_of_);
     std::size_t open = 0, done = 0;
     Record* from = buffers;
     Record* to = buffers + block_;
@@ -310,12 +218,21 @@ class RunMerge {
       for (std::size_t i = 0; i < before; i += 2) {
         const Run<Record> one = runs[i],
                           other = i + 1 < before ? runs[i + 1] : Run<Record>{one.first, 0};
-        pairs.merge(one, other, to + done);
+        merge_pair(one, other, to + done);
         runs[open++] = {to + done, one.count + other.count};
         done += one.count + other.count;
       }
     }
-    pairs.merge(runs[0], open == 2 ? runs[1] : Run<Record>{runs[0].first, 0}, out);
+    merge_pair(runs[0], open == 2 ? runs[1] : Run<Record>{runs[0].first, 0}, out);
+  }
+  // Both of step 1.
+  void merge_pair(const Run<Record>& one, const Run<Record>& other, Record* out) const noexcept {
+    const std::span<const Record> a(one.first, one.count), b(other.first, other.count);
+    if constexpr (std::is_same_v<Record, std::uint64_t> && std::is_same_v<KeyOf, KeyOfWord>) {
+      words_(a, b, out);
+    } else {
+      merge_two(a, b, out, key_of_);
+    }
   }
 
   // Blocks of which all records have been read are free.
@@ -374,6 +291,7 @@ class RunMerge {
   Record* const records_;
   const std::span<const Run<Record>> runs_;
   const KeyOf key_of_;
+  const TwoWayMerge<std::uint64_t> words_ = two_way_merge_for<std::uint64_t>(isa_in_use());
   ThreadTeam& team_;
   const std::size_t count_;
   const std::size_t block_;   // records

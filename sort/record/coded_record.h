@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "sort/memory/two_way_merge.h"
 #include "sort/record/format_order.h"
-#include "sort/record/two_way_merge.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/record_codec.h"
@@ -38,8 +38,8 @@ class CodedRecord {
       return detail::small_sort_for<Item>(detail::isa_in_use());
     }
   }
-  static TwoWayMerge<Item> two_way_merge() noexcept {
-    return two_way_merge_for<Item>(detail::isa_in_use());
+  static detail::TwoWayMerge<Item> two_way_merge() noexcept {
+    return detail::two_way_merge_for<Item>(detail::isa_in_use());
   }
   static void sort(Item* items, std::size_t count, unsigned threads) {
     if constexpr (kIsPair) {

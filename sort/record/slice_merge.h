@@ -10,8 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "sort/memory/two_way_merge.h"
 #include "sort/record/coded_record.h"
-#include "sort/record/two_way_merge.h"
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/detail/merge/merge_frontier.h"
 #include "vortex/detail/merge/task_ring.h"
@@ -162,7 +162,7 @@ class SliceMerge final : public RecordMerge {
           .sort_to(gathered.get(), count, worker.scattered.get(), room, sorted.get(),
                    is_bounded ? &range : nullptr);
     }
-    void merge_parts(TwoWayMerge<Item> merge, Item* other) noexcept {
+    void merge_parts(detail::TwoWayMerge<Item> merge, Item* other) noexcept {
       std::array<std::size_t, kMostMerged + 1> ends{};  // of the parts, behind a beginning
       std::size_t made = 0;
       for (const MergeInput& part : of_inputs) {
@@ -174,8 +174,8 @@ class SliceMerge final : public RecordMerge {
     }
     // Merges what lies between the ends, the one half and the other, to its place in `to`, by way
     // of `other`. A single part stays where it was gathered. Returns where it begins.
-    const Item* merge_parts(TwoWayMerge<Item> merge, std::span<const std::size_t> ends, Item* to,
-                            Item* other) const noexcept {
+    const Item* merge_parts(detail::TwoWayMerge<Item> merge, std::span<const std::size_t> ends,
+                            Item* to, Item* other) const noexcept {
       if (ends.size() == 2) return gathered.get() + ends.front();
       const std::size_t half = std::midpoint(ends.front(), ends.back());
       const auto inner = ends.subspan(1, ends.size() - 2);
@@ -253,7 +253,7 @@ class SliceMerge final : public RecordMerge {
 
   const Coded coded_;
   const Rules rules_;
-  const TwoWayMerge<Item> merge_;
+  const detail::TwoWayMerge<Item> merge_;
   const std::size_t most_merged_;
   detail::MergeFrontier<CodedRules<Coded>> frontier_;
   detail::MultisequenceSelection<CodedRules<Coded>> selection_;

@@ -1,4 +1,4 @@
-#include "sort/record/two_way_merge.h"
+#include "sort/memory/two_way_merge.h"
 
 #include <gtest/gtest.h>
 
@@ -42,7 +42,7 @@ void expect_merged(const Make& make, const Less& less) {
   auto random = test::test_random();
   for (const Isa isa : {Isa::kPortable, Isa::kAvx2, Isa::kAvx512}) {
     if (isa > detail::best_isa()) continue;
-    const TwoWayMerge<Item> merge = two_way_merge_for<Item>(isa);
+    const detail::TwoWayMerge<Item> merge = detail::two_way_merge_for<Item>(isa);
     for (const Shape& shape : kShapes) {
       for (const std::size_t of_a : kCounts) {
         for (const std::size_t of_b : kCounts) {
