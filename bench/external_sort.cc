@@ -5,7 +5,7 @@
 // rows but those of one run read the input, write it as runs, read those, and write the output. A
 // row makes its input, which takes no time of its, and removes it.
 //
-//   vortex     external_sort(), the output synced; of u64_fits in four times as much memory
+//   vortex     external_sort(), the output synced; of *_fits in four times as much memory
 //   stxxl      stxxl::sort of a vector on disk, in place; filling the vector is not timed. Only
 //              random records, and u64
 //   gnu_sort   GNU sort, LC_ALL=C, of lines (printable keys, otherwise the same records); only
@@ -226,29 +226,18 @@ void expect_sorted(benchmark::State& state, const std::string& path) {
   if (!sorted) state.SkipWithError("the output is not the input sorted");
 }
 
-// The time against the longest of three: reading, writing, and what the threads work.
-double of_longest(const SortReport& report) {
-  double threads = 0, longest = 0;
-  for (const SortOverlap& phase : report.overlap) {
-    threads += phase.threads;
-    longest = std::max({longest, phase.disks, threads});
-  }
-  return report.seconds / std::max(longest, 1e-9);
-}
-
 template <typename Record, bool kFits = false>
 void sort_with_vortex(benchmark::State& state) {
   const Input<Record> input;
   const std::string output = path_of("out");
   for (auto _ : state) {
-    const ExternalSortOptions options{
-        .inputs = {input.path()},
-        .output = output,
-        .format = Record::format(),
-        .resources = {.memory_bytes = kFits ? 4 * settings.input_bytes : settings.memory_bytes,
-                      .folders = {settings.folder},
-                      .stop = {},
-                      .progress = {}}};
+    const ExternalSortOptions options{.inputs = {input.path()},
+                                      .output = output,
+                                      .format = Record::format(),
+                                      .resources = {.memory_bytes = settings.memory_of(kFits),
+                                                    .folders = {settings.folder},
+                                                    .stop = {},
+                                                    .progress = {}}};
     const bench::DiskAround disk(settings.folder);
     const auto faults = [] { return FaultDispatcher::instance().statistics().served; };
     const std::uint64_t faults_before = faults();
@@ -265,7 +254,7 @@ void sort_with_vortex(benchmark::State& state) {
     state.counters["of_bound"] =
         disk.seconds({bytes, std::min(report.run_bytes, bytes), bytes}) / report.seconds;
     state.counters["forming_s"] = report.run_formation_seconds;
-    state.counters["of_longest"] = of_longest(report);
+    state.counters["of_longest"] = bench::of_longest(report);
   }
   expect_sorted<Record>(state, output);
   unlink(output.c_str());
@@ -390,7 +379,9 @@ int main(int argc, char** argv) {
   add_rows_of_all<Record100>(ratios);
   add_rows_of_all<Key64>(ratios);
   add_rows_of_all<Pair128>(ratios);
+  add_row("records_100_fits/vortex", sort_with_vortex<Record100<Arrival::kRandom>, true>);
   add_row("u64_fits/vortex", sort_with_vortex<Key64<Arrival::kRandom>, true>);
+  add_row("pairs_16_fits/vortex", sort_with_vortex<Pair128<Arrival::kRandom>, true>);
   add_row(kTwoCopies, copy_twice);
   return bench::run_with_ratios(arguments, ratios);
 }

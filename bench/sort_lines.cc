@@ -9,7 +9,8 @@
 //   unique      words, each once (-u)
 //   sorted, reversed, nearly_sorted, drifting, appended
 //               40 bytes that begin with a number, see bench/support/arrivals.h
-//   *_locale    the same lines by the rules of a locale; skipped where the system lacks it
+//   *_fits      the same lines in four times as much memory
+//   *_locale    the same by the rules of a locale; skipped where the system lacks it
 //
 //   size_BYTES  whole processes on a file in the page cache, of 0 bytes to 100 MB, that write a
 //   file
@@ -20,7 +21,8 @@
 // Every other row reads the input from the disk, writes runs, and writes and syncs the output; the
 // peers have as many threads (--parallel=2) and as much memory (-S). The page cache is dropped
 // before every row where the system permits. The outputs are compared. `of_bound` is the share of
-// the least time that the disk needs, whose speed is measured before and behind each sort; `moved`
+// the least time that the disk needs, whose speed is measured before and behind each sort;
+// `of_longest` the time against the longest of reading, writing and what the threads work; `moved`
 // what the disks move for each byte of the input; `faults` those served.
 //
 // Options before those of Google Benchmark: --folder=DIR (decides the disk), --mib=N of input
@@ -90,6 +92,7 @@ struct Case {
   LineKeyOptions order;
   std::vector<const char*> gnu_options;
   bool in_locale = false;
+  bool fits = false;
 };
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = [] {
@@ -113,6 +116,8 @@ const std::vector<Case>& cases() {
         {"nearly_sorted", "nearly_sorted", arriving_line<Arrival::kNearlySorted>, plain, {}},
         {"drifting", "drifting", arriving_line<Arrival::kDrifting>, plain, {}},
         {"appended", "appended", arriving_line<Arrival::kAppended>, plain, {}},
+        {"random_fits", "random", bench::random_line, plain, {}, false, true},
+        {"words_fits", "words", bench::word_line, plain, {}, false, true},
         {"random_locale", "random", bench::random_line, plain, {}, true},
         {"words_locale", "words", bench::word_line, plain, {}, true},
         {"urls_locale", "urls", bench::url_line, plain, {}, true},
@@ -160,7 +165,7 @@ void sort_with_vortex(benchmark::State& state, const Case& one) {
     options.inputs = {input_of(one)};
     options.output = path_of(std::string(one.name) + ".out");
     options.order = *order;
-    options.resources.memory_bytes = settings.memory_bytes;
+    options.resources.memory_bytes = settings.memory_of(one.fits);
     options.resources.folders = {settings.folder};
     options.resources.threads = 2;
     const bench::DiskAround disk(settings.folder);
@@ -176,6 +181,7 @@ void sort_with_vortex(benchmark::State& state, const Case& one) {
     const double least = disk.seconds(
         {report.input_bytes, report.runs == 0 ? 0 : report.run_bytes, report.output_bytes});
     state.counters["of_bound"] = least / seconds;
+    state.counters["of_longest"] = bench::of_longest(report);
     state.counters["cpu_s"] = report.cpu_seconds;
     state.counters["runs"] = static_cast<double>(report.runs);
     state.counters["passes"] = report.passes;
@@ -189,7 +195,7 @@ enum class Ended { kSorted, kFailed, kGaveUp };
 // `program` takes GNU sort's options.
 Ended run_peer(const std::string& program, const Case& one, const std::string& output) {
   constexpr int kTimedOut = 124;  // as timeout(1) tells it
-  const std::string memory = std::to_string(settings.memory_bytes / 1024) + "K";
+  const std::string memory = std::to_string(settings.memory_of(one.fits) / 1024) + "K";
   const std::string input = input_of(one);
   std::vector<const char*> arguments;
   if (!give_up.empty()) arguments = {"timeout", give_up.c_str()};

@@ -1,10 +1,12 @@
 // What a benchmark of sorts larger than memory is told.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
 #include "bench/support/own_options.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::bench {
 
@@ -19,6 +21,17 @@ struct SortSettings {
             {"--mib=", number(input_bytes, kMiB)},
             {"--memory-mib=", number(memory_bytes, kMiB)}};
   }
+  std::uint64_t memory_of(bool fits) const { return fits ? 4 * input_bytes : memory_bytes; }
 };
+
+// The time against the longest of three: reading, writing, and what the threads work.
+inline double of_longest(const SortReport& report) {
+  double threads = 0, longest = 0;
+  for (const SortOverlap& phase : report.overlap) {
+    threads += phase.threads;
+    longest = std::max({longest, phase.disks, threads});
+  }
+  return report.seconds / std::max(longest, 1e-9);
+}
 
 }  // namespace vortex::bench

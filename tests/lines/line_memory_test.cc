@@ -30,11 +30,13 @@ struct Setting {
   bool keys = false;
   RunCompression compression = RunCompression::kAuto;
   std::uint64_t least_share = 2;  // of the memory is used at least
+  bool falls = false;
 };
 constexpr Setting kSettings[] = {
     {"ShortIn8", 8 * kMiB, 24 * kMiB, 12},
     {"ShortIn32", 32 * kMiB, 40 * kMiB, 12},
     {"AllInMemory", 160 * kMiB, 64 * kMiB, 200},
+    {"FallingIn8", 8 * kMiB, 64 * kMiB, 60, false, RunCompression::kNever, 2, true},
     {"OrdinaryIn48", 48 * kMiB, 128 * kMiB, 200},
     {"KeysIn48", 48 * kMiB, 96 * kMiB, 200, true},
     // Long lines lie in runs that are compressed always, and else in a file beside them.
@@ -80,8 +82,9 @@ TEST_P(LineMemory, StaysWithinItsLimit) {
     std::ofstream file(folder.file("in"), std::ios::binary);
     std::uint64_t bytes = 0;
     for (std::uint64_t i = 0; bytes < setting.text_bytes; ++i) {
-      std::string line = std::to_string(mix_bits(i)) + ",";
-      line.resize(mix_bits(~i) % setting.longest, 'x');
+      const std::uint64_t key = setting.falls ? ~i : mix_bits(i);
+      std::string line = std::to_string(key) + ",";
+      line.resize((setting.falls ? line.size() : 0) + mix_bits(~i) % setting.longest, 'x');
       bytes += line.size() + 1;
       file << line << '\n';
     }

@@ -5,13 +5,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <ostream>
 #include <random>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lines/job/line_plan.h"
@@ -19,10 +22,14 @@
 #include "lines/memory/line_arena.h"
 #include "lines/record/stored_record.h"
 #include "sort/runs/sort_watch.h"
+#include "study/fault_plan.h"
+#include "tests/disk/test_disk.h"
 #include "tests/lines/line_folder.h"
+#include "tests/sort/sort_cases.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/line_sort.h"
 
@@ -259,6 +266,38 @@ TEST_F(FailingRuns, GiveBackWhatTheyHaveTaken) {
   EXPECT_EQ(pool.statistics().blocks_guaranteed, guaranteed);
   line_runs.form(1 << 20, write);
   EXPECT_EQ(line_runs.size(), 1u);
+}
+
+// Runs that fall are parts until they end.
+TEST_F(FailingRuns, ThatFallLeaveNothing) {
+  auto random = test_random();
+  options.resources.block_bytes = kBlock;
+  const Lines lines = arriving(Arrival::kDrifting, true, kLines, options.order, random);
+  put_input(lines);
+  const auto use = [&](std::shared_ptr<FaultPlan> plan) {
+    options.resources.open_disk = sort_disks(Backend::kThreads, std::move(plan));
+  };
+  for (int round = 0; round < 12; ++round) {
+    options.resources.threads = kThreadCounts[random() % std::size(kThreadCounts)];
+    options.resources.compression =
+        random() % 2 == 0 ? RunCompression::kAlways : RunCompression::kNever;
+    const auto all = counted();
+    use(all);
+    EXPECT_EQ(expect_output(sorted(lines, options.order)).runs, 1u);
+    std::filesystem::remove(options.output);
+    use(error_at(random() % (all->attempts() * 4 / 5), EIO));
+    expect_refused(EIO);
+    use(counted());
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    const auto phase = random() % 2 == 0 ? SortPhase::kReading : SortPhase::kWriting;
+    options.resources.progress = [&](const SortProgress& now) {
+      if (now.phase == phase) stop.request_stop();
+    };
+    expect_refused(ECANCELED);
+    options.resources.progress = {};
+    options.resources.stop = {};
+  }
 }
 
 // Keys that are longer than anybody reckons with: a run has no room for all, and another goes on.
