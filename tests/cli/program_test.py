@@ -803,8 +803,8 @@ class Sort(Program):
     def test_misspelt_verbs_and_options_are_answered(self):
         for arguments, answer in (
                 (["srot"], "'srot' is no verb; did you mean 'sort'?"),
-                (["xyzzy"], "'xyzzy' is no verb (verbs: gen, sort, check, info)"),
-                ([], "a verb is missing: gen, sort, check, info"),
+                (["xyzzy"], "'xyzzy' is no verb (verbs: gen, sort, split, check, info)"),
+                ([], "a verb is missing: gen, sort, split, check, info"),
                 (["--record", "8"], "--record is no option here; a verb is first"),
                 (["sort", "--paralel", "3", "in", "-o", "out"],
                  "--paralel is no option of sort; did you mean '--parallel'?"),
