@@ -30,6 +30,7 @@ CHARTS = {
     "sort_inplace": (r"(?P<who>(?!radix_sort_\d)\w+)/(?P<case>\w+/(?:uniform|zipf|sorted))/(?P<size>\d+)",
                      r"vortex_\w+|radix_sort"),
     "sort_lines": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex"),
+    "split_disks": (r"(?P<who>\w+)/(?P<case>disks:\d+)", r"partition|read_back"),
     "sort_strings": (r"(?P<who>\w+)/(?P<case>\w+)", r"views|objects|\w+_threads"),
     "striped_io": (r"(?P<case>\w+/\w+)/(?P<who>\w+)", r".*"),
     "vanishing_array": (r"(?:(?P<who>std_vector|rewired|chained_blocks)/512"
