@@ -104,7 +104,7 @@ def write(table, path):
 
 
 def test_equal_keys_keep_their_order_over_many_runs(rng, tmp_path):
-    rows = 400_000
+    rows = 1_200_000
     table = pa.table({"key": rng.integers(0, 3, rows), "place": np.arange(rows), "more": rng.random(rows)})
     report = vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key", memory=LEAST)
     assert report.runs > 1
@@ -113,7 +113,7 @@ def test_equal_keys_keep_their_order_over_many_runs(rng, tmp_path):
 
 
 def test_words_of_a_dictionary_come_by_and_by(rng, tmp_path):
-    rows = 1_000_000
+    rows = 1_800_000
     # So that each run has others.
     words = pa.array([f"word {at // 1000}" for at in range(rows)]).dictionary_encode()
     table = pa.table({"key": rng.integers(0, 1000, rows), "place": np.arange(rows), "word": words})
