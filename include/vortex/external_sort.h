@@ -102,7 +102,7 @@ struct ExternalPartitionOptions {
   // The format of the records; none where there is an order or a function.
   std::optional<RecordFormat> format = {};
   // How many parts there are, at most kMostParts. By a sample of the inputs, which must be files,
-  // they become about equally long: as long as there are many keys, a twentieth more or less
+  // they become about equally long: as long as there are many keys, a tenth more or less
   // mostly. 0: one more than splitters.
   std::size_t parts = 0;
   // Whole records, one behind the other, in order: part i ends before records that are not less

@@ -201,9 +201,10 @@ class Output:
             self._writer = None
             if self._on_its_way is not None:
                 self._on_its_way.result()
-            os.fsync(self._file)
         with contextlib.suppress(FileNotFoundError):
             os.fchmod(self._file, os.stat(self._path).st_mode & 0o7777)
+        with _naming(self._path):
+            os.fsync(self._file)
         folder = os.path.dirname(os.path.abspath(self._path))
         with tempfile.TemporaryDirectory(prefix=".vortex-", dir=folder) as beside:
             there = os.open(beside, os.O_RDONLY | os.O_CLOEXEC)
@@ -213,6 +214,13 @@ class Output:
             finally:
                 os.close(there)
             os.replace(os.path.join(beside, "complete"), self._path)
+        # The name, too.
+        with _naming(folder):
+            there = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(there)
+            finally:
+                os.close(there)
 
     def close(self) -> None:
         if self._writer is not None:

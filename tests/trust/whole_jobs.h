@@ -194,20 +194,18 @@ struct SortShape {
   DiskBackend backend = DiskBackend::kBest;
 };
 
-template <typename Options>
-void set_resources(Options& options, const Place& place, const SortShape& shape,
-                   std::uint64_t memory_bytes) {
-  options.output = place.output();
-  options.resources.folders = place.run_folders();
-  options.resources.memory_bytes = memory_bytes;
-  options.resources.threads = 2;
-  options.resources.backend = shape.backend;
+inline SortResources job_resources(const Place& place, std::uint64_t memory_bytes,
+                                   DiskBackend backend = DiskBackend::kBest) {
+  SortResources resources;
+  resources.folders = place.run_folders();
+  resources.memory_bytes = memory_bytes;
+  resources.block_bytes = kJobBlock;
+  resources.threads = 2;
+  resources.backend = backend;
   if (plan_of_disks()) {
-    options.resources.open_disk = [backend = shape.backend](const std::string&) {
-      return disk_of_job(backend);
-    };
+    resources.open_disk = [backend](const std::string&) { return disk_of_job(backend); };
   }
-  if (shape.pipe && shape.lines) options.resources.compression = RunCompression::kAlways;
+  return resources;
 }
 
 // Runs are what the job is about.
@@ -217,47 +215,47 @@ inline void expect_runs(const SortShape& shape, const SortReport& report) {
   }
 }
 
-inline void sort_at(const Place& place, const SortShape& shape, std::uint64_t memory_bytes,
-                    const std::vector<std::string>& inputs) {
-  if (shape.lines) {
-    LineSortOptions options;
+// Calls use(options) with those of either kind of records.
+template <typename Use>
+void with_options(const Place& place, const SortShape& shape, std::uint64_t memory_bytes,
+                  const std::vector<std::string>& inputs, const Use& use) {
+  const auto use_with_files = [&](auto options) {
     options.inputs = inputs;
+    options.output = place.output();
     options.merge_inputs = shape.merge;
-    set_resources(options, place, shape, memory_bytes);
-    options.resources.block_bytes = std::size_t{16} << 10;
-    expect_runs(shape, sort_lines(options));
+    options.resources = job_resources(place, memory_bytes, shape.backend);
+    if (shape.pipe && shape.lines) options.resources.compression = RunCompression::kAlways;
+    use(options);
+  };
+  if (shape.lines) {
+    use_with_files(LineSortOptions{});
   } else {
     ExternalSortOptions options;
-    options.inputs = inputs;
     options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
-    options.merge_inputs = shape.merge;
-    set_resources(options, place, shape, memory_bytes);
-    options.resources.block_bytes = std::size_t{16} << 10;
-    expect_runs(shape, external_sort(options));
+    use_with_files(options);
   }
+}
+
+struct SortFiles {
+  SortReport operator()(const LineSortOptions& options) const { return sort_lines(options); }
+  SortReport operator()(const ExternalSortOptions& options) const { return external_sort(options); }
+};
+struct PlanFiles {
+  void operator()(const LineSortOptions& options) const { plan_line_sort(options); }
+  void operator()(const ExternalSortOptions& options) const { plan_external_sort(options); }
+};
+
+inline void sort_at(const Place& place, const SortShape& shape, std::uint64_t memory_bytes,
+                    const std::vector<std::string>& inputs) {
+  with_options(place, shape, memory_bytes, inputs,
+               [&](const auto& options) { expect_runs(shape, SortFiles()(options)); });
 }
 
 inline std::uint64_t memory_for(const Place& place, const SortShape& shape) {
   if (!shape.runs && !shape.merge) return 8 << 20;
   return least_memory([&](std::uint64_t bytes) {
-    std::vector<std::string> inputs = place.paths();
-    if (shape.pipe) inputs = {"/dev/zero"};
-    if (shape.lines) {
-      LineSortOptions options;
-      options.inputs = inputs;
-      options.merge_inputs = shape.merge;
-      set_resources(options, place, shape, bytes);
-      options.resources.block_bytes = std::size_t{16} << 10;
-      plan_line_sort(options);
-    } else {
-      ExternalSortOptions options;
-      options.inputs = inputs;
-      options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
-      options.merge_inputs = shape.merge;
-      set_resources(options, place, shape, bytes);
-      options.resources.block_bytes = std::size_t{16} << 10;
-      plan_external_sort(options);
-    }
+    const std::vector<std::string> pipe = {"/dev/zero"};
+    with_options(place, shape, bytes, shape.pipe ? pipe : place.paths(), PlanFiles());
   });
 }
 
@@ -319,11 +317,8 @@ inline WholeJob division_job(std::mt19937_64& random) {
     options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
     const auto splitters = std::as_bytes(std::span(kSplitters));
     options.splitters.assign(splitters.begin(), splitters.end());
-    options.resources.memory_bytes = 8 << 20;
-    options.resources.block_bytes = kJobBlock;
-    if (plan_of_disks()) {
-      options.resources.open_disk = [](const std::string&) { return disk_of_job(); };
-    }
+    options.resources = job_resources(*place, 8 << 20);
+    options.resources.folders.clear();
     external_partition(options);
   };
   job.complaint = [=](bool ended_well, bool files_may_stay) -> std::string {
@@ -456,20 +451,19 @@ inline WholeJob pipeline_job(std::mt19937_64& random) {
   return job;
 }
 
+// Of a job whose result stays in memory.
+inline std::string complaint_of(const Place& place, const Result& result, bool ended_well,
+                                bool files_may_stay) {
+  const std::string wrong = result.complaint(ended_well);
+  return wrong.empty() ? place.complaint(false, {}, files_may_stay) : wrong;
+}
+
 inline WholeJob sorter_job(std::mt19937_64& random) {
   const auto place = std::make_shared<Place>();
   const auto result = std::make_shared<Result>();
   const std::string numbers = random_numbers(std::size_t{1} << 16, random);
   result->expected = sorted_numbers(numbers);
-  const auto resources = [=](std::uint64_t bytes) {
-    SortResources all;
-    all.memory_bytes = bytes;
-    all.folders = place->run_folders();
-    all.block_bytes = kJobBlock;
-    all.threads = 2;
-    if (plan_of_disks()) all.open_disk = [](const std::string&) { return disk_of_job(); };
-    return all;
-  };
+  const auto resources = [=](std::uint64_t bytes) { return job_resources(*place, bytes); };
   const auto format = [] { return RecordFormat(8, {parse_record_key("0:8:u64")}); };
   const std::uint64_t memory = least_memory(
       [&](std::uint64_t bytes) { const RecordSorter sorter(resources(bytes), format()); });
@@ -487,8 +481,7 @@ inline WholeJob sorter_job(std::mt19937_64& random) {
     }).throw_if_failed();
   };
   job.complaint = [=](bool ended_well, bool files_may_stay) {
-    const std::string wrong = result->complaint(ended_well);
-    return wrong.empty() ? place->complaint(false, {}, files_may_stay) : wrong;
+    return complaint_of(*place, *result, ended_well, files_may_stay);
   };
   return job;
 }
@@ -498,15 +491,7 @@ inline WholeJob line_sorter_job(std::mt19937_64& random) {
   const auto result = std::make_shared<Result>();
   const std::string lines = random_lines(std::size_t{5} << 19, random);
   result->expected = sorted_lines(lines);
-  const auto resources = [=](std::uint64_t bytes) {
-    SortResources all;
-    all.memory_bytes = bytes;
-    all.folders = place->run_folders();
-    all.block_bytes = kJobBlock;
-    all.threads = 2;
-    if (plan_of_disks()) all.open_disk = [](const std::string&) { return disk_of_job(); };
-    return all;
-  };
+  const auto resources = [=](std::uint64_t bytes) { return job_resources(*place, bytes); };
   const std::uint64_t memory =
       least_memory([&](std::uint64_t bytes) { const LineSorter sorter({}, resources(bytes)); });
   WholeJob job;
@@ -523,8 +508,7 @@ inline WholeJob line_sorter_job(std::mt19937_64& random) {
     if (sorter.counts().runs < 2) throw std::logic_error("a sort without runs");
   };
   job.complaint = [=](bool ended_well, bool files_may_stay) {
-    const std::string wrong = result->complaint(ended_well);
-    return wrong.empty() ? place->complaint(false, {}, files_may_stay) : wrong;
+    return complaint_of(*place, *result, ended_well, files_may_stay);
   };
   return job;
 }
