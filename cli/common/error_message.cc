@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <string_view>
 
 #include "vortex/error.h"
@@ -36,6 +37,7 @@ std::string failed_transfer(std::string_view cause, int error) {
 }  // namespace
 
 std::string message_for_people(const std::exception& exception) {
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) return std::strerror(ENOMEM);
   const auto* const of_stream = dynamic_cast<const StreamError*>(&exception);
   const std::string_view plain = message_of(exception);
   const std::string_view cause = of_stream != nullptr ? of_stream->failure().cause.view() : plain;

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <new>
 #include <optional>
 #include <string>
 #include <vector>
@@ -99,6 +100,7 @@ TEST(MessagesForPeople, HaveNoOffsetsAndBlocks) {
   EXPECT_EQ(message_for_people(Error(ENOSPC, "write failed: '/dev/full'")),
             "write failed: /dev/full: No space left on device");
   EXPECT_NE(told("something else", EIO).find("something else"), std::string::npos);
+  EXPECT_EQ(message_for_people(std::bad_alloc()), "Cannot allocate memory");
 }
 
 }  // namespace
