@@ -106,7 +106,7 @@ def main():
     if kind == "tables":
         wanted = ["-n", "2", f"{work}/test_sorts.py::test_progress_by_the_real_tqdm",
                   *(work / f"test_{name}.py" for name in ("tables", "docs", "inputs", "faults"))]
-    done = subprocess.run([python, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *wanted],
+    done = subprocess.run([python, "-m", "pytest", "-q", "-rsfE", "-p", "no:cacheprovider", *wanted],
                           cwd=work, env=variables, check=False)
     sys.exit(done.returncode)
 

@@ -11,8 +11,9 @@
 TOTALS is a file that gathers `passed failed skipped` of all runs. What is counted are the single
 test cases of a GoogleTest program, and 1 for any other program. A program that failed without a
 failed case (a crash, a time limit, a sanitizer's report at exit) counts as one failure more. The
-output of a program that failed is printed, and so is the reason of each skip. Exit status 1 says
-that something failed, or that nothing was run.
+output of a program that failed is printed, and so is the reason of each skip. The closing line comes
+behind the first words of each failure, and how to repeat it: whoever sees only the end of a long
+output sees what failed. Exit status 1 says that something failed, or that nothing was run.
 """
 
 import collections
@@ -22,6 +23,8 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 KEPT_LINES, KEPT_COLUMNS = 400, 2000
+# Of a failure, in front of the closing line.
+SHOWN_LINES, SHOWN_COLUMNS = 12, 400
 
 
 class Counts:
@@ -39,26 +42,27 @@ class Counts:
 
 
 def read_cases(folder):
-    """{program: (passed, failed, [(case, reason of the skip)])} from what GoogleTest wrote."""
+    """{program: (passed, [(case, failure)], [(case, reason of the skip)])} from what GoogleTest wrote."""
     cases = {}
     for file in folder.glob("*.xml"):
         try:
             root = ElementTree.parse(file).getroot()
         except ElementTree.ParseError:
             continue  # The program died while writing; its exit status tells.
-        passed = failed = 0
-        skips = []
+        passed = 0
+        failures, skips = [], []
         for case in root.iter("testcase"):
             name = f"{case.get('classname')}.{case.get('name')}"
             skip = case.find("skipped")
-            if case.find("failure") is not None:
-                failed += 1
+            failure = case.find("failure")
+            if failure is not None:
+                failures.append((name, failure.text or ""))
             elif skip is not None:
                 lines = (skip.text or "").splitlines()
                 skips.append((name, " ".join(lines[1:]).strip() or "no reason given"))
             elif case.get("status") == "run":
                 passed += 1
-        cases[file.stem] = (passed, failed, skips)
+        cases[file.stem] = (passed, failures, skips)
     return cases
 
 
@@ -77,9 +81,28 @@ def print_output(flavour, run):
     print(f"---- end of {name_of(run)} ----")
 
 
-def add_to_totals(totals, counts):
-    with open(totals, "a", encoding="ascii") as file:
+def shown(flavour, name, lines):
+    """What the closing report says of a failure."""
+    return [f"failed  {flavour}: {name}", *(f"        {line[:SHOWN_COLUMNS]}" for line in lines)]
+
+
+def first_words(flavour, run, failures):
+    """Those of each failed case, and how to repeat it; without cases the end of what was printed."""
+    printed = run.get("stdout", "").splitlines() + run.get("stderr", "").splitlines()
+    if not failures:
+        return shown(flavour, name_of(run), [line for line in printed if line.strip()][-SHOWN_LINES:])
+    seeds = dict.fromkeys(line for line in printed if line.startswith("random seed: "))
+    lines = []
+    for case, text in failures:
+        repeat = [line for line in seeds if line.endswith(f"={case}")]
+        lines += shown(flavour, f"{name_of(run)}, {case}", text.splitlines()[:SHOWN_LINES] + repeat)
+    return lines
+
+
+def add_to_totals(totals, counts, failures=()):
+    with open(totals, "a", encoding="utf-8") as file:
         file.write(f"{counts.passed} {counts.failed} {counts.skipped}\n")
+        file.writelines(f"!{line}\n" for line in failures)
 
 
 def report_suites(flavour, folder, output, totals):
@@ -94,16 +117,16 @@ def report_suites(flavour, folder, output, totals):
 
     cases = read_cases(folder)
     suites = collections.defaultdict(Counts)
-    skips = []
+    skips, failed_ones = [], []
     for run in runs:
         name = name_of(run)
         suite = suites[suite_of.get(name, "?")]
         suite.seconds += run["duration"]
         good = run["result"] in ("OK", "EXPECTEDFAIL")
         if name in cases:
-            passed, failed, skipped = cases[name]
+            passed, failures, skipped = cases[name]
             suite.passed += passed
-            suite.failed += failed if failed or good else 1
+            suite.failed += len(failures) if failures or good else 1
             suite.skipped += len(skipped)
             skips += skipped
         elif run["result"] == "SKIP":
@@ -115,6 +138,7 @@ def report_suites(flavour, folder, output, totals):
             suite.failed += 1
         if run["result"] not in ("OK", "EXPECTEDFAIL", "SKIP"):
             print_output(flavour, run)
+            failed_ones += first_words(flavour, run, cases[name][1] if name in cases else [])
 
     total = Counts()
     for suite, counts in suites.items():
@@ -132,7 +156,7 @@ def report_suites(flavour, folder, output, totals):
         print(pathlib.Path(output).read_text(encoding="utf-8", errors="replace"))
         print(f"{flavour:7} -        1 failed: no test was run")
         total.failed += 1
-    add_to_totals(totals, total)
+    add_to_totals(totals, total, failed_ones)
     return 1 if total.failed else 0
 
 
@@ -146,8 +170,11 @@ def report_broken(flavour, step, seconds, totals):
 
 def close(totals):
     counts = Counts()
-    with open(totals, encoding="ascii") as file:
+    with open(totals, encoding="utf-8") as file:
         for line in file:
+            if line.startswith("!"):
+                print(line[1:], end="")
+                continue
             passed, failed, skipped = map(int, line.split())
             counts.passed += passed
             counts.failed += failed

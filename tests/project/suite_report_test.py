@@ -59,30 +59,36 @@ class SuiteReport(unittest.TestCase):
         self.assertEqual(self.close(), (0, "5 passed, 0 failed\n"))
 
     def test_a_failed_case_fails_all_and_prints_the_output(self):
-        self.add_run("one", "vortex", "FAIL", returncode=1, stdout="seed 77 did it",
-                     cases='<testcase status="run" classname="A" name="x"><failure/></testcase>')
+        seed = "random seed: repeat with VORTEX_TEST_SEED=77 --gtest_filter=A."
+        self.add_run("one", "vortex", "FAIL", returncode=1, stdout=f"something\n{seed}w\n{seed}x\n",
+                     cases='<testcase status="run" classname="A" name="x"><failure>7 is not\n8</failure></testcase>')
         status, text = self.suites()
         self.assertEqual(status, 1)
-        self.assertIn("seed 77 did it", text)
-        self.assertEqual(self.close(), (1, "0 passed, 1 failed\n"))
+        self.assertIn("something", text)
+        self.assertEqual(self.close(), (1, f"failed  gcc: one, A.x\n        7 is not\n        8\n        {seed}x\n"
+                                           "0 passed, 1 failed\n"))
 
     def test_a_failure_after_the_last_case_counts(self):
         self.add_run("leaky", "vortex", "FAIL", returncode=23,
                      cases='<testcase status="run" classname="A" name="x"/>')
         self.assertEqual(self.suites()[0], 1)
-        self.assertEqual(self.close(), (1, "1 passed, 1 failed\n"))
+        self.assertEqual(self.close(), (1, "failed  gcc: leaky\n1 passed, 1 failed\n"))
 
     def test_a_crash_without_a_log_of_cases_counts(self):
         for number, result in enumerate(("FAIL", "TIMEOUT", "ERROR", "INTERRUPT")):
-            self.add_run(f"program_{number}", "vortex", result, returncode=-11)
+            self.add_run(f"program_{number}", "vortex", result, returncode=-11,
+                         stdout=f"{'long ' * 100}\n\nthe end\n" * 10)
         self.assertEqual(self.suites()[0], 1)
-        self.assertEqual(self.close(), (1, "0 passed, 4 failed\n"))
+        status, text = self.close()
+        self.assertEqual(status, 1)
+        self.assertRegex(text, r"(?s)^failed  gcc: program_0\n( {8}[^\n]{1,400}\n){12}failed  gcc: program_1\n")
+        self.assertRegex(text, r" {8}the end\n0 passed, 4 failed\n$")
 
     def test_a_broken_log_of_cases_counts_as_a_failure(self):
         self.add_run("torn", "vortex", "FAIL", returncode=-9)
         (self.folder / "torn.xml").write_text("<testsuites><testsu")
         self.assertEqual(self.suites()[0], 1)
-        self.assertEqual(self.close(), (1, "0 passed, 1 failed\n"))
+        self.assertEqual(self.close(), (1, "failed  gcc: torn\n0 passed, 1 failed\n"))
 
     def test_skips_are_counted_and_their_reason_printed(self):
         self.add_run("one", "vortex", "OK", '<testcase status="run" classname="A" name="x"/>'
