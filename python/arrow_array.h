@@ -5,6 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
 
 namespace vortex_python {
 
@@ -27,6 +30,22 @@ inline const ArrowArray& array_in(nanobind::handle capsule) {
   void* const array = PyCapsule_GetPointer(capsule.ptr(), "arrow_array");
   if (array == nullptr) throw nanobind::python_error();
   return *static_cast<const ArrowArray*>(array);
+}
+
+// A buffer for pyarrow: where the values lie, how many bytes they are, and what owns them from now
+// on.
+template <typename T>
+nanobind::tuple taken(std::vector<T>& values) {
+  auto owner = std::make_unique<std::vector<T>>(std::move(values));
+  values.clear();
+  values.reserve(owner->size());
+  owner->reserve(1);  // no bytes have a place, too
+  const auto place = reinterpret_cast<std::uintptr_t>(owner->data());
+  const std::size_t bytes = owner->size() * sizeof(T);
+  const nanobind::capsule capsule(
+      owner.get(), [](void* taken) noexcept { delete static_cast<std::vector<T>*>(taken); });
+  owner.release();
+  return nanobind::make_tuple(place, bytes, capsule);
 }
 
 // Values of an array, from number `begin` on, which does not count the array's offset.

@@ -2,9 +2,11 @@
 
 #include <vortex/error.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <utility>
 
 namespace vortex_python {
@@ -14,13 +16,6 @@ namespace nb = nanobind;
 namespace {
 
 using Bytes = std::vector<std::byte>;
-
-template <typename T>
-nb::bytes taken(std::vector<T>& values) {
-  const nb::bytes bytes(values.data(), values.size() * sizeof(T));
-  values.clear();
-  return bytes;
-}
 
 void append_bit(std::vector<std::uint8_t>& bits, std::size_t place, bool value) {
   if (place % 8 == 0) bits.push_back(0);
@@ -138,27 +133,31 @@ class Lengths {
     offsets_.push_back(offsets_.back() + length);
     return static_cast<std::size_t>(length);
   }
-  nb::bytes finish() {
-    const nb::bytes bytes = taken(offsets_);
+  nb::tuple finish() {
+    const nb::tuple buffer = taken(offsets_);
     offsets_.push_back(0);
-    return bytes;
+    return buffer;
   }
 
  private:
   std::vector<Offset> offsets_ = {0};
 };
 
+// A value takes `least` bytes behind its length, or more where it is longer.
 template <typename Offset>
 class BytesColumn final : public Column {
  public:
-  explicit BytesColumn(bool nullable) : Column(nullable) {}
+  BytesColumn(bool nullable, std::size_t least) : Column(nullable), least_(least) {}
 
  protected:
-  std::optional<std::size_t> fixed_value_bytes() const override { return std::nullopt; }
+  std::optional<std::size_t> usual_value_bytes() const override {
+    return least_ > 0 ? std::optional(sizeof(Offset) + least_) : std::nullopt;
+  }
   void measure_values(const ArrowValues& values, Each<std::size_t> lengths) const override {
     const auto* const offsets = values.buffer<Offset>(1) + values.place();
     for (std::size_t i = 0; i < values.count; ++i) {
-      lengths[i] += sizeof(Offset) + static_cast<std::size_t>(offsets[i + 1] - offsets[i]);
+      const auto length = static_cast<std::size_t>(offsets[i + 1] - offsets[i]);
+      lengths[i] += sizeof(Offset) + std::max(least_, length);
     }
   }
   void write_values(const ArrowValues& values, WriteAt at) const override {
@@ -167,16 +166,17 @@ class BytesColumn final : public Column {
     for (std::size_t i = 0; i < values.count; ++i) {
       const Offset length = offsets[i + 1] - offsets[i];
       Lengths<Offset>::write(at[i], length);
-      if (length == 0) continue;
-      std::memcpy(at[i], bytes + offsets[i], static_cast<std::size_t>(length));
-      at[i] += length;
+      const auto some = static_cast<std::size_t>(length);
+      if (some > 0) std::memcpy(at[i], bytes + offsets[i], some);
+      if (some < least_) std::memset(at[i] + some, 0, least_ - some);
+      at[i] += std::max(least_, some);
     }
   }
   void read_values(std::size_t count, ReadAt at) override {
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t length = lengths_.read(at[i]);
       data_.insert(data_.end(), at[i], at[i] + length);
-      at[i] += length;
+      at[i] += std::max(least_, length);
     }
   }
   nb::list finish_buffers() override {
@@ -187,6 +187,7 @@ class BytesColumn final : public Column {
   }
 
  private:
+  const std::size_t least_;
   Lengths<Offset> lengths_;
   Bytes data_;
 };
@@ -198,7 +199,6 @@ class ListColumn final : public Column {
       : Column(nullable), inside_(std::move(inside)) {}
 
  protected:
-  std::optional<std::size_t> fixed_value_bytes() const override { return std::nullopt; }
   void measure_values(const ArrowValues& values, Each<std::size_t> lengths) const override {
     for (std::size_t i = 0; i < values.count; ++i) {
       lengths[i] += sizeof(Offset);
@@ -302,8 +302,7 @@ class GroupColumn final : public Column {
 
 }  // namespace
 
-std::optional<std::size_t> Column::fixed_bytes() const {
-  const std::optional<std::size_t> bytes = fixed_value_bytes();
+std::optional<std::size_t> Column::with_flag(std::optional<std::size_t> bytes) const {
   return bytes ? std::optional(*bytes + (nullable_ ? 1 : 0)) : std::nullopt;
 }
 
@@ -381,9 +380,9 @@ std::unique_ptr<Column> column_of(nb::handle form) {
     case Layout::kBits:
       return std::make_unique<BitColumn>(nullable);
     case Layout::kBytes32:
-      return std::make_unique<BytesColumn<std::int32_t>>(nullable);
+      return std::make_unique<BytesColumn<std::int32_t>>(nullable, width);
     case Layout::kBytes64:
-      return std::make_unique<BytesColumn<std::int64_t>>(nullable);
+      return std::make_unique<BytesColumn<std::int64_t>>(nullable, width);
     case Layout::kList32:
       return std::make_unique<ListColumn<std::int32_t>>(nullable, std::move(inside.at(0)));
     case Layout::kList64:

@@ -25,7 +25,10 @@ class Column {
   virtual ~Column() = default;
 
   // The bytes of each value, where all have as many.
-  std::optional<std::size_t> fixed_bytes() const;
+  std::optional<std::size_t> fixed_bytes() const { return with_flag(fixed_value_bytes()); }
+  // The bytes of each value that is not longer than those of most, where it is known how long these
+  // are.
+  std::optional<std::size_t> usual_bytes() const { return with_flag(usual_value_bytes()); }
   // Adds the bytes that each value takes.
   void measure(const ArrowValues& values, Each<std::size_t> lengths) const;
   // Throws vortex::Error (EINVAL) where a value is missing that may not.
@@ -33,13 +36,15 @@ class Column {
   // Reads `count` values. Throws vortex::Error (EOVERFLOW) where an array has no offset for them.
   void read(std::size_t count, ReadAt at);
   // What pyarrow makes an array from: the number of values, the bits that tell which are there or
-  // None, further buffers, and the same of columns inside.
+  // None, further buffers, and the same of columns inside. A buffer is its address, its bytes, and
+  // what owns it.
   nanobind::tuple finish();
 
  protected:
   explicit Column(bool nullable) : nullable_(nullable) {}
 
-  virtual std::optional<std::size_t> fixed_value_bytes() const = 0;
+  virtual std::optional<std::size_t> fixed_value_bytes() const { return std::nullopt; }
+  virtual std::optional<std::size_t> usual_value_bytes() const { return fixed_value_bytes(); }
   // Only where values differ in length.
   virtual void measure_values(const ArrowValues&, Each<std::size_t>) const {}
   virtual void write_values(const ArrowValues& values, WriteAt at) const = 0;
@@ -48,6 +53,8 @@ class Column {
   virtual nanobind::list finish_children() { return {}; }
 
  private:
+  std::optional<std::size_t> with_flag(std::optional<std::size_t> bytes) const;
+
   const bool nullable_;
   std::vector<std::uint8_t> there_;  // bits
   std::size_t count_ = 0;
@@ -58,7 +65,7 @@ class Column {
 enum class Layout : int {
   kFixed,    // width bytes each
   kBits,     // one bit each
-  kBytes32,  // offsets of 32 bits, and bytes
+  kBytes32,  // offsets of 32 bits, and bytes: in rows width of them or more
   kBytes64,
   kList32,  // offsets of 32 bits, and a column inside
   kList64,

@@ -91,7 +91,11 @@ std::vector<KeyColumn> key_columns_of(const nb::list& forms) {
 }
 
 std::optional<std::size_t> KeyColumn::fixed_bytes() const noexcept {
-  if (is_string()) return std::nullopt;
+  return is_string() ? std::nullopt : usual_bytes();
+}
+
+std::optional<std::size_t> KeyColumn::usual_bytes() const noexcept {
+  if (is_string() && width_ == 0) return std::nullopt;
   return width_ + (nullable_ ? 1 : 0);
 }
 
@@ -108,11 +112,13 @@ void KeyColumn::measure_strings(const ArrowValues& values, Each<std::size_t> len
   const auto* const offsets = values.buffer<Offset>(1) + values.place();
   const auto* const bytes = values.buffer<char>(2);
   for (std::size_t i = 0; i < values.count; ++i) {
-    lengths[i] += 2;
-    const Offset length = offsets[i + 1] - offsets[i];
-    if (length == 0 || !there[i]) continue;
-    const char* const begin = bytes + offsets[i];
-    lengths[i] += static_cast<std::size_t>(length + std::count(begin, begin + length, '\0'));
+    std::size_t key = 2;
+    const Offset length = there[i] ? offsets[i + 1] - offsets[i] : 0;
+    if (length > 0) {
+      const char* const begin = bytes + offsets[i];
+      key += static_cast<std::size_t>(length + std::count(begin, begin + length, '\0'));
+    }
+    lengths[i] += std::max(key, width_);
   }
 }
 
@@ -190,6 +196,7 @@ void KeyColumn::write_strings(const ArrowValues& values, WriteAt at) const {
     }
     *to++ = std::byte{0};
     *to++ = std::byte{0};
+    for (std::byte* const least = begin + width_; to < least; ++to) *to = std::byte{0};
     if (descending_) {
       for (std::byte* b = begin; b != to; ++b) *b = ~*b;
     }
@@ -199,6 +206,7 @@ void KeyColumn::write_strings(const ArrowValues& values, WriteAt at) const {
 
 void KeyColumn::read_string(const std::byte*& at, std::vector<std::byte>& to) const {
   const std::byte inversion = this->inversion();
+  const std::byte* const least = at + width_;
   const std::size_t head = to.size();
   const std::size_t offset_bytes = form_ == KeyForm::kString32 ? 4 : 8;
   to.resize(head + offset_bytes);
@@ -207,6 +215,7 @@ void KeyColumn::read_string(const std::byte*& at, std::vector<std::byte>& to) co
     if (byte == std::byte{0} && (*at++ ^ inversion) == std::byte{0}) break;
     to.push_back(byte);
   }
+  at = std::max(at, least);
   const std::uint64_t length = to.size() - head - offset_bytes;
   if (offset_bytes == 4) {
     const auto short_length = static_cast<std::uint32_t>(length);

@@ -29,7 +29,7 @@ enum class KeyForm : int {
 // A column of the order. In a key each value has, where it may be missing, a byte that tells it;
 // then its bytes, all inverted where the order is descending. Numbers have their highest byte in
 // front. In a string a zero is followed by a one, and behind it come two zeros, so none is the
-// beginning of another.
+// beginning of another; a key that has less than `width` bytes with them is filled up with zeros.
 class KeyColumn {
  public:
   // A tuple: form, width, whether values may be missing, descending, whether missing ones come
@@ -38,6 +38,8 @@ class KeyColumn {
 
   // The bytes of each key, where all have as many.
   std::optional<std::size_t> fixed_bytes() const noexcept;
+  // As Column::usual_bytes().
+  std::optional<std::size_t> usual_bytes() const noexcept;
   void measure(const ArrowValues& values, Each<std::size_t> lengths) const;
   // Throws vortex::Error (EINVAL) where a value is missing that may not.
   void write(const ArrowValues& values, WriteAt at) const;

@@ -1,24 +1,16 @@
-// Rows of tables through the external sorts: as records of one length where all have as many bytes,
-// otherwise as records behind their length.
-#include <vortex/error.h>
-#include <vortex/line_sort.h>
-#include <vortex/record_order.h>
-#include <vortex/sorter.h>
-
+// Rows of tables through the external sorts.
 #include <algorithm>
-#include <bit>
-#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "module.h"
+#include "row_sorters.h"
 #include "sort_calls.h"
 #include "table_columns.h"
 #include "table_keys.h"
@@ -30,133 +22,38 @@ namespace vortex_python {
 
 namespace {
 
-// Rows that are turned into bytes, or back, at a time, and about how many bytes they may have.
-constexpr std::size_t kRowsAtOnce = 4096;
-constexpr std::size_t kBytesAtOnce = std::size_t{256} << 10;
-
-using Rows = std::vector<std::byte>;
-
-// A sort of rows, each a string of bytes that begins with its key.
-class RowSorter {
- public:
-  virtual ~RowSorter() = default;
-  // `rows` are those between the borders, which may be changed.
-  virtual void push(Rows& rows, std::span<const std::size_t> borders) = 0;
-  virtual void sort() = 0;
-  // The next rows, about kBytesAtOnce, at most `most`; appends where each begins. They are valid
-  // until the following call.
-  virtual std::span<const std::byte> next(std::size_t most, std::vector<std::size_t>& begins) = 0;
-  virtual vortex::RunCounts counts() const = 0;
-};
-
-// Of one length. A key of four or eight bytes is a number, which is faster.
-class FixedRows final : public RowSorter {
- public:
-  FixedRows(const vortex::SortResources& resources, std::size_t key, std::size_t row)
-      : row_(row),
-        number_bytes_(key == 4 || key == 8 ? key : 0),
-        sorter_(resources, format_of(row, {{0, key, number_bytes_ != 0 ? 1 : 0, false, false}})) {}
-
-  void push(Rows& rows, std::span<const std::size_t> borders) override {
-    const std::span<std::byte> some(rows.data(), borders.back());
-    turn_keys(some);
-    sorter_.push(std::span<const std::byte>(some));
-  }
-  void sort() override { sorter_.sort(); }
-  std::span<const std::byte> next(std::size_t most, std::vector<std::size_t>& begins) override {
-    const std::size_t left = sorter_.size() - done_;
-    const std::size_t count = std::min({left, most, std::max(kBytesAtOnce / row_, std::size_t{1})});
-    some_.resize(count * row_);
-    copy_sorted(sorter_.data(), done_ * row_, count * row_, some_.data());
-    turn_keys(some_);
-    for (std::size_t i = 0; i < count; ++i) begins.push_back(i * row_);
-    done_ += count;
-    return some_;
-  }
-  vortex::RunCounts counts() const override { return sorter_.counts(); }
-
- private:
-  // Between bytes of which the first counts most and numbers of this machine.
-  void turn_keys(std::span<std::byte> rows) const noexcept {
-    if (std::endian::native == std::endian::big || number_bytes_ == 0) return;
-    for (auto at = rows.begin(); at != rows.end(); at += static_cast<std::ptrdiff_t>(row_)) {
-      std::reverse(at, at + static_cast<std::ptrdiff_t>(number_bytes_));
-    }
-  }
-
-  const std::size_t row_;
-  const std::size_t number_bytes_;
-  vortex::RecordSorter sorter_;
-  Rows some_;
-  std::uint64_t done_ = 0;
-};
-
-// Of any length: whole rows are compared, and behind their keys stand their numbers, which decide
-// between equal ones.
-class FramedRows final : public RowSorter {
- public:
-  explicit FramedRows(const vortex::SortResources& resources) : sorter_({}, resources) {}
-
-  void push(Rows& rows, std::span<const std::size_t> borders) override {
-    const auto* const bytes = reinterpret_cast<const char*>(rows.data());
-    views_.clear();
-    for (std::size_t i = 0; i + 1 < borders.size(); ++i) {
-      views_.emplace_back(bytes + borders[i], borders[i + 1] - borders[i]);
-    }
-    sorter_.push(views_);
-  }
-  // None has room in nothing, but all are sorted.
-  void sort() override { sorter_.next({}, {}); }
-  std::span<const std::byte> next(std::size_t most, std::vector<std::size_t>& begins) override {
-    some_.resize(kBytesAtOnce);
-    lengths_.resize(std::min(most, kRowsAtOnce));
-    const std::size_t count =
-        sorter_.next({reinterpret_cast<char*>(some_.data()), some_.size()}, lengths_);
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < count; bytes += lengths_[i++]) begins.push_back(bytes);
-    std::string_view row;
-    if (count > 0 || !sorter_.next(row)) return std::span(some_).first(bytes);
-    // A long one.
-    begins.push_back(0);
-    return std::as_bytes(std::span(row));
-  }
-  vortex::RunCounts counts() const override { return sorter_.counts(); }
-
- private:
-  vortex::LineSorter sorter_;
-  std::vector<std::string_view> views_;
-  Rows some_;
-  std::vector<std::size_t> lengths_;
-};
-
-// What rows are made of: the columns of their keys, a number where they have several lengths, and
-// other columns.
+// What rows are made of: the columns of their keys, a number unless all have one length, and other
+// columns.
 class RowForm {
  public:
   RowForm(const nb::list& keys, const nb::list& columns)
       : keys_(key_columns_of(keys)), columns_(columns_of(columns)) {
-    std::size_t key = 0, row = 0;
-    bool fixed = true;
-    const auto add = [&](std::optional<std::size_t> bytes, std::size_t& to) {
-      fixed = fixed && bytes.has_value();
+    bool fixed = true, usual = true;
+    RowLength length{0, 0};
+    const auto add = [&](const auto& column, std::size_t& to) {
+      const std::optional<std::size_t> bytes = column.usual_bytes();
+      usual = usual && bytes.has_value();
+      fixed = fixed && column.fixed_bytes().has_value();
       to += bytes.value_or(0);
     };
-    for (const KeyColumn& one : keys_) add(one.fixed_bytes(), key);
-    for (const auto& one : columns_) add(one->fixed_bytes(), row);
-    if (fixed && key > 0 && key + row <= kMostFixed) fixed_.emplace(key, key + row);
+    for (const KeyColumn& one : keys_) add(one, length.key);
+    length.row = length.key;
+    for (const auto& one : columns_) add(*one, length.row);
+    numbered_ = !fixed || length.key == 0 || length.row > kMostFixed;
+    length.row += numbered_ ? kNumber : 0;
+    if (usual && length.key > 0 && length.row <= kMostFixed) length_ = length;
   }
 
-  // Bytes of a key, and of a row, where all have as many, and not many.
-  const std::optional<std::pair<std::size_t, std::size_t>>& fixed() const noexcept {
-    return fixed_;
-  }
+  // Of all rows, or if they have numbers of most.
+  const std::optional<RowLength>& length() const noexcept { return length_; }
+  bool numbered() const noexcept { return numbered_; }
   std::vector<std::unique_ptr<Column>>& columns() noexcept { return columns_; }
 
   // The lengths of `count` rows from `begin` on.
   std::vector<std::size_t> measure(const ArrowArray& keys, const ArrowArray& columns,
                                    std::size_t begin, std::size_t count) const {
-    std::vector<std::size_t> lengths(count, fixed_ ? fixed_->second : kNumber);
-    if (fixed_) return lengths;
+    std::vector<std::size_t> lengths(count, numbered_ ? kNumber : length_->row);
+    if (!numbered_) return lengths;
     const Each<std::size_t> each(lengths.data(), 1);
     for (std::size_t c = 0; c < keys_.size(); ++c)
       keys_[c].measure({*keys.children[c], begin, count}, each);
@@ -180,7 +77,7 @@ class RowForm {
     const WriteAt at(cursors.data(), 1);
     for (std::size_t c = 0; c < keys_.size(); ++c)
       keys_[c].write({*keys.children[c], begin, some}, at);
-    if (!fixed_) write_numbers(number, some, at);
+    if (numbered_) write_numbers(number, some, at);
     for (std::size_t c = 0; c < columns_.size(); ++c)
       columns_[c]->write({*columns.children[c], begin, some}, at);
     return some;
@@ -193,7 +90,7 @@ class RowForm {
     for (std::size_t i = 0; i < begins.size(); ++i) cursors[i] = rows + begins[i];
     const ReadAt at(cursors.data(), 1);
     for (std::size_t c = 0; c < keys_.size(); ++c) keys_[c].read(begins.size(), at, restored[c]);
-    if (!fixed_) {
+    if (numbered_) {
       for (const std::byte*& cursor : cursors) cursor += kNumber;
     }
     for (const auto& column : columns_) column->read(begins.size(), at);
@@ -210,7 +107,8 @@ class RowForm {
 
   const std::vector<KeyColumn> keys_;
   std::vector<std::unique_ptr<Column>> columns_;
-  std::optional<std::pair<std::size_t, std::size_t>> fixed_;
+  std::optional<RowLength> length_;
+  bool numbered_ = true;
 };
 
 // One sort of a table. Arrays of key columns and of other columns are pushed together, as records;
@@ -227,13 +125,7 @@ class TableSorter {
     }
     const vortex::SortResources resources =
         resources_of(first, memory, std::move(folders), threads, watch_);
-    watch_.run([&] {
-      if (const auto& fixed = form_.fixed()) {
-        sorter_ = std::make_unique<FixedRows>(resources, fixed->first, fixed->second);
-      } else {
-        sorter_ = std::make_unique<FramedRows>(resources);
-      }
-    });
+    watch_.run([&] { sorter_ = row_sorter_of(form_.length(), form_.numbered(), resources); });
   }
 
   void push(nb::handle keys, nb::handle columns) {

@@ -4,6 +4,9 @@ import datetime
 import decimal
 import errno
 import os
+import resource
+import signal
+import threading
 
 import numpy as np
 import pytest
@@ -256,6 +259,27 @@ def test_long_rows(rng, tmp_path):
     assert pl.from_arrow(pq.read_table(tmp_path / "out.parquet")).equals(pl.from_arrow(table).sort("key"))
 
 
+@pytest.mark.parametrize("first", [None, 150_000])
+def test_few_rows_are_longer_than_the_others(rng, tmp_path, first):
+    rows = 300_000
+    long = rng.random(rows) < 0.003
+    # A piece of the table where nobody looks beforehand.
+    long[rows // 4 : rows // 4 + rows // 50] = True
+    words = ["x" * int(many) + WORDS[at] * 9 if more else WORDS[at % 5] + "y" * (many % 7)
+             for more, at, many in zip(long, rng.integers(0, 5, rows), rng.integers(0, 700, rows))]  # fmt: skip
+    table = pa.table({"text": pa.array(words, mask=rng.random(rows) < 0.05), "key": rng.integers(0, 9, rows),
+                      "bytes": pa.array([word[:40].encode() for word in words], pa.large_binary()),
+                      "place": np.arange(rows)})  # fmt: skip
+    pq.write_table(table, tmp_path / "in.parquet", row_group_size=rows // 9)
+    frame = pl.from_arrow(table)
+    for names, turned in [(["key"], [False]), (["text", "key"], [True, False]), (["key", "bytes"], [False, True])]:
+        by = [(name, "descending" if one else "ascending") for name, one in zip(names, turned)]
+        report = vortex.sort_table(tmp_path / "in.parquet", tmp_path / "out.parquet", by, memory=LEAST, first=first)
+        assert report.runs > 1
+        wanted = frame.sort(names, descending=turned, nulls_last=True, maintain_order=True).head(first or rows)
+        assert pl.from_arrow(pq.read_table(tmp_path / "out.parquet")).equals(wanted), by
+
+
 def test_rows_too_long_for_the_memory(tmp_path):
     source = write(pa.table({"key": [2, 1], "text": ["x" * 30_000_000, "y"]}), tmp_path / "in.parquet")
     with pytest.raises(OSError, match="raise `memory`") as raised:
@@ -303,6 +327,27 @@ def test_several_files_folders_and_arrow(rng, tmp_path):
     assert frame.equals(wanted)
 
 
+def test_datasets(rng, tmp_path):
+    dataset = pytest.importorskip("pyarrow.dataset")
+    parts = [pa.table({"key": rng.integers(0, 9, 500), "place": np.arange(500) + at * 500}) for at in range(3)]
+    files = [write(part, tmp_path / f"{at}.parquet") for at, part in enumerate(parts)]
+    whole = dataset.dataset([str(file) for file in files])
+    vortex.sort_table(whole, tmp_path / "out.parquet", "key")
+    wanted = pl.from_arrow(pa.concat_tables(parts)).sort("key", maintain_order=True)
+    assert pl.from_arrow(pq.read_table(tmp_path / "out.parquet")).equals(wanted)
+    (tmp_path / "hive" / "year=1").mkdir(parents=True)
+    pq.write_table(parts[0], tmp_path / "hive" / "year=1" / "0.parquet", row_group_size=100)
+    fragment = next(dataset.dataset(tmp_path / "hive", format="parquet").get_fragments())
+    some = dataset.FileSystemDataset([fragment.subset(row_group_ids=[1, 3])], parts[0].schema, fragment.format)
+    for data, words in [(whole.filter(dataset.field("key") > 3), "filter"),
+                        (dataset.dataset(tmp_path / "hive", partitioning="hive"), "other columns"), (some, "whole files"),
+                        (whole.replace_schema(pa.schema([("key", pa.int64())])), "another schema"),
+                        (dataset.dataset(parts[0]), "whole files")]:  # fmt: skip
+        with pytest.raises(ValueError, match=words):
+            vortex.sort_table(data, tmp_path / "new.parquet", "key")
+    assert not (tmp_path / "new.parquet").exists()
+
+
 def test_empty_tables(tmp_path):
     table = random_table(np.random.default_rng(1), 10).slice(0, 0)
     report = vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", KEYS)
@@ -346,19 +391,49 @@ def test_wrong_calls(tmp_path):
         assert not target.exists()
 
 
+def stop_now():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("stop", [stop_now, lambda: signal.raise_signal(signal.SIGINT)], ids=["progress", "signal"])
 @pytest.mark.parametrize("phase", ["reading", "writing"])
-def test_what_fails_leaves_the_earlier_file_and_nothing_else(rng, tmp_path, phase):
+def test_what_fails_leaves_the_earlier_file_and_nothing_else(rng, tmp_path, phase, stop):
     source = write(random_table(rng, 100_000), tmp_path / "in.parquet")
     (tmp_path / "out.parquet").write_text("earlier")
 
-    def stop(now, done, total):
+    def report(now, done, total):
         if now == phase and done > 50_000:
-            raise KeyboardInterrupt
+            stop()
 
     with pytest.raises(KeyboardInterrupt):
-        vortex.sort_table(source, tmp_path / "out.parquet", "text", memory=LEAST, progress=stop)
-    assert (tmp_path / "out.parquet").read_text() == "earlier"
-    assert sorted(os.listdir(tmp_path)) == ["in.parquet", "out.parquet"]
+        vortex.sort_table(source, tmp_path / "out.parquet", "text", memory=LEAST, progress=report)
+    check_only_the_earlier_file_is_there(tmp_path)
+
+
+def check_only_the_earlier_file_is_there(folder):
+    assert (folder / "out.parquet").read_text() == "earlier"
+    assert sorted(os.listdir(folder)) == ["in.parquet", "out.parquet"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("vortex-table")]
+
+
+def test_threads_that_fail_leave_nothing_either(rng, tmp_path):
+    source = write(random_table(rng, 100_000), tmp_path / "in.parquet")
+    (tmp_path / "out.parquet").write_text("earlier")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+    try:  # what is sorted in memory, and encoded by a thread
+        with pytest.raises(OSError, match="out.parquet") as raised:
+            vortex.sort_table(source, tmp_path / "out.parquet", "text")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert raised.value.errno == errno.EFBIG
+    check_only_the_earlier_file_is_there(tmp_path)
+    with open(source, "r+b") as file:  # what is decoded by a thread, where nobody has looked beforehand
+        file.seek(os.path.getsize(source) // 3)
+        file.write(b"\0" * (os.path.getsize(source) // 9))
+    with pytest.raises((OSError, ValueError)):
+        vortex.sort_table(source, tmp_path / "out.parquet", "text")
+    check_only_the_earlier_file_is_there(tmp_path)
 
 
 def test_mode_of_the_file(tmp_path):

@@ -7,13 +7,16 @@ import contextlib
 import os
 import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence, Union
 
 from ._files import Path
 from ._sort_forms import _names_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyarrow.dataset import Dataset
+
+Source = Union[Path, Sequence[Path], "Dataset"]
 
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
 # Rows that are looked at for values that come again. Where one in a hundred does, there are some
@@ -48,8 +51,22 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-def files_of(src: Path | Sequence[Path]) -> list[str]:
-    sources = _names_of(src)
+def _files_in(data: Dataset) -> list[str]:
+    files = []
+    for one in data.get_fragments():  # a ValueError, where the dataset has but some of their rows
+        groups = getattr(one, "row_groups", None)
+        if getattr(one, "path", None) is None or one.filesystem.type_name != "local" \
+                or str(one.partition_expression) != "true" or groups and len(groups) != one.metadata.num_row_groups:
+            raise ValueError("src: a dataset has more than whole files of this machine, or other columns than they: "
+                             "name the files")  # fmt: skip
+        if not schema_of(one.path).equals(data.schema):
+            raise ValueError(f"{one.path} has another schema than its dataset")
+        files.append(one.path)
+    return files
+
+
+def files_of(src: Source) -> list[str]:
+    sources = _files_in(src) if hasattr(src, "get_fragments") else _names_of(src)
     files: list[str] = []
     for source in sources:
         if not os.path.isdir(source):
@@ -65,15 +82,17 @@ def files_of(src: Path | Sequence[Path]) -> list[str]:
     return files
 
 
-def batches_of(path: str, rows: int) -> Iterator[pa.RecordBatch]:
-    """The batches of a file, of at most `rows` rows each where the format allows that."""
+def batches_of(path: str, rows: int, begin: float = 0) -> Iterator[pa.RecordBatch]:
+    """The batches of a file, of at most `rows` rows each where the format allows that, from a part of it on:
+    0.5 means its half, if that begins a group of rows."""
     pa = arrow()
     if _magic(path) == _PARQUET:
         # A buffer for each column instead of whole row groups.
         with _naming(path):
             file = pa.parquet.ParquetFile(path, pre_buffer=False, buffer_size=256 << 10)
         with file:
-            batches = file.iter_batches(batch_size=rows, use_threads=False)
+            groups = range(_first_of(file.num_row_groups, begin), file.num_row_groups)
+            batches = file.iter_batches(batch_size=rows, row_groups=groups, use_threads=False)
             while True:
                 with _naming(path):
                     batch = next(batches, None)
@@ -84,11 +103,26 @@ def batches_of(path: str, rows: int) -> Iterator[pa.RecordBatch]:
         with pa.OSFile(path) as source:
             with _naming(path):
                 file = pa.ipc.open_file(source)
-            for number in range(file.num_record_batches):
+            for number in range(_first_of(file.num_record_batches, begin), file.num_record_batches):
                 with _naming(path):
                     batch = file.get_batch(number)
                     batch.validate(full=True)  # nobody has looked at its offsets
                 yield batch
+
+
+def _first_of(count: int, begin: float) -> int:
+    return max(0, min(int(count * begin), count - 1))
+
+
+def samples_of(files: Sequence[str], memory: int) -> list[pa.RecordBatch]:
+    """Some rows of the beginning, the middle and the end."""
+    places = [(files[0], 0.0), (files[len(files) // 2], 0.5 if len(files) % 2 else 0.0), (files[-1], 1.0)]
+    samples = []
+    for path, begin in places:
+        rows = max(1, min(_LOOKED_AT, memory // 64 // row_bytes(path, memory)))
+        with contextlib.closing(batches_of(path, rows, begin)) as batches:
+            samples += [batch for batch in [next(batches, None)] if batch is not None]
+    return samples
 
 
 def schema_of(path: str) -> pa.Schema:
@@ -145,7 +179,7 @@ class Output:
                  group_bytes: int, dictionaries: list[str] | bool) -> None:  # fmt: skip
         self._path = path
         self._group_bytes = group_bytes
-        self._waiting: list[pa.Table] = []
+        self._waiting: list[pa.RecordBatch] = []
         self._bytes = 0
         folder = os.path.dirname(os.path.abspath(path))
         self._file = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
@@ -157,7 +191,8 @@ class Output:
         except BaseException:
             os.close(self._file)
             raise
-        self._thread = ThreadPoolExecutor(1, "vortex-table")
+        self._encoder, self._syncer = (ThreadPoolExecutor(1, "vortex-table") for _ in range(2))
+        self._encoding: Future[None] | None = None
         self._on_its_way: Future[None] | None = None  # what was written, to the disk
 
     def _open(self, name: str, schema: pa.Schema, by: Sequence[tuple[str, bool]], nulls_last: bool,
@@ -172,30 +207,39 @@ class Output:
         else:
             self._writer = pa.ipc.new_file(name, schema)
 
-    def write(self, table: pa.Table) -> None:
-        self._waiting.append(table)
-        self._bytes += table.nbytes
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self._bytes += batch.nbytes
         if self._bytes >= self._group_bytes:
             self._flush()
 
     def _flush(self) -> None:
-        table = arrow().concat_tables(self._waiting)
-        self._waiting, self._bytes = [], 0
+        """A group of rows is encoded while the next one is made."""
+        if self._encoding is not None:
+            self._encoding.result()
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
+        self._encoding = self._encoder.submit(self._encode, waiting)
+
+    def _encode(self, batches: list[pa.RecordBatch]) -> None:
+        table = arrow().Table.from_batches(batches)
+        batches.clear()
         with _naming(self._path):
             if self._parquet:
                 self._writer.write_table(table, row_group_size=max(1, len(table)))
             else:
-                self._writer.write_table(table)
+                self._writer.write_table(table.combine_chunks())
             del table
             give_back()
             # The disk writes while more is made.
             if self._on_its_way is not None:
                 self._on_its_way.result()
-            self._on_its_way = self._thread.submit(os.fdatasync, self._file)
+            self._on_its_way = self._syncer.submit(os.fdatasync, self._file)
 
     def finish(self) -> None:
         if self._waiting:
             self._flush()
+        if self._encoding is not None:
+            self._encoding.result()
         with _naming(self._path):
             self._writer.close()
             self._writer = None
@@ -223,23 +267,23 @@ class Output:
                 os.close(there)
 
     def close(self) -> None:
+        self._encoder.shutdown()
         if self._writer is not None:
             with contextlib.suppress(Exception):  # the file is given up
                 self._writer.close()
-        self._thread.shutdown()
+        self._syncer.shutdown()
         os.close(self._file)
 
 
-def with_dictionaries(path: str, schema: pa.Schema, memory: int) -> list[str] | bool:
+def with_dictionaries(schema: pa.Schema, samples: Sequence[pa.RecordBatch]) -> list[str] | bool:
     """The columns for which Parquet tries a dictionary: not those of which hardly a value came twice at the
-    beginning of `path`, for which it would look up each one in vain."""
+    beginning, for which it would look up each one in vain."""
     types = arrow().types
     if any(types.is_nested(field.type) for field in schema):
         return True  # their columns inside have names of Parquet's
-    batch = next(batches_of(path, max(1, min(_LOOKED_AT, memory // 64 // row_bytes(path, memory)))), None)
-    if batch is None or batch.num_rows < _LOOKED_AT // 2:
+    if not samples or samples[0].num_rows < _LOOKED_AT // 2:
         return True
-    return [field.name for field, column in zip(schema, batch.columns)
+    return [field.name for field, column in zip(schema, samples[0].columns)
             if types.is_dictionary(field.type) or _distinct(column) < 0.99 * len(column)]  # fmt: skip
 
 

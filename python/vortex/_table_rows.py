@@ -15,12 +15,15 @@ if TYPE_CHECKING:
 
 By = Union[str, Sequence[Union[str, "tuple[str, str]"]]]
 # As the module takes them: form, width, whether values may be missing, descending, whether missing ones come last.
+# The width of strings is what most of them have room in, so that most rows have one length, or 0.
 _KeyForm = "tuple[int, int, bool, bool, bool]"
-# Layout, width, whether values may be missing, and the columns inside.
+# Layout, width as above, whether values may be missing, and the columns inside.
 _Layout = "tuple[int, int, bool, list[Any]]"
 
 _UNSIGNED, _SIGNED, _FLOAT, _KEY_BITS, _KEY_BYTES, _DECIMAL, _STRING32, _STRING64 = range(8)
 _FIXED, _BITS, _BYTES32, _BYTES64, _LIST32, _LIST64, _TUPLE, _STRUCT = range(8)
+# Bytes of rows that are made as long as each other: of longer ones it saves little.
+_MOST_USUAL = 1 << 10
 
 
 class Order(NamedTuple):
@@ -133,7 +136,8 @@ def _made(kind: pa.DataType, parts: Any) -> pa.Array:
     if pa.types.is_null(kind):
         return pa.nulls(count)
     children = [_made(one, part) for one, part in zip(_inside(kind), inside)]
-    return pa.Array.from_buffers(kind, count, [there and pa.py_buffer(there), *map(pa.py_buffer, buffers)],
+    return pa.Array.from_buffers(kind, count, [there and pa.foreign_buffer(*there),
+                                               *(pa.foreign_buffer(*buffer) for buffer in buffers)],
                                  children=children or None)  # fmt: skip
 
 
@@ -181,7 +185,8 @@ def _are_same(one: pa.Array, other: pa.Array) -> bool:
 class RowForm:
     """How batches of a table become rows, and rows batches. Keys give most of their columns back."""
 
-    def __init__(self, schema: pa.Schema, orders: Sequence[Order], nulls_last: bool, without_nulls: Container[str]) -> None:
+    def __init__(self, schema: pa.Schema, orders: Sequence[Order], nulls_last: bool, without_nulls: Container[str],
+                 sample: Sequence[pa.RecordBatch]) -> None:  # fmt: skip
         pa = arrow()
         self._schema = schema
         self._orders = orders
@@ -201,6 +206,31 @@ class RowForm:
                 self._given.append(at)
         self._beside = [at for at in range(len(schema)) if at not in self._given]
         self.columns = [self._layout_of(at) for at in self._beside]
+        self._make_most_rows_one_length(sample)
+
+    def _make_most_rows_one_length(self, sample: Sequence[pa.RecordBatch]) -> None:
+        """Gives strings a width, where rows do not become much longer by it: such rows are sorted in half the time."""
+        keys = [at for at, key in enumerate(self.keys) if key[0] in (_STRING32, _STRING64)]
+        columns = [at for at, layout in enumerate(self.columns) if layout[0] in (_BYTES32, _BYTES64)]
+        rest = [layout for at, layout in enumerate(self.columns) if at not in columns]
+        if not keys and not columns or any(layout[0] not in (_FIXED, _BITS) for layout in rest):
+            return
+        found = [[*map(key_columns(batch, self._orders).__getitem__, keys),
+                  *(batch.column(self._beside[at]) for at in columns)] for batch in sample if batch.num_rows]  # fmt: skip
+        if not found:
+            return
+        lengths = [np.concatenate([_lengths(column) for column in one]) for one in zip(*found)]
+        others = sum(key[1] for at, key in enumerate(self.keys) if at not in keys) + sum(layout[1] for layout in rest)
+        mean = others + sum(float(one.mean()) + 4 for one in lengths)
+        for share in (1.0, 0.99):
+            widths = [max(1, int(np.quantile(one, share, method="higher"))) for one in lengths]
+            row = others + sum(widths) + 4 * len(widths)
+            if row <= min(1.5 * mean + 16, _MOST_USUAL):
+                for at, width in zip(keys, widths):
+                    self.keys[at] = (self.keys[at][0], width + 2, *self.keys[at][2:])
+                for at, width in zip(columns, widths[len(keys) :]):
+                    self.columns[at] = (self.columns[at][0], width, *self.columns[at][2:])
+                return
 
     def _layout_of(self, at: int) -> _Layout:
         field = self._schema.field(at)
@@ -227,6 +257,11 @@ class RowForm:
             else:
                 arrays.append(_made(field.type, parts[at]))
         return arrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _lengths(column: pa.Array) -> npt.NDArray[np.int64]:
+    lengths = arrow().compute.binary_length(column).fill_null(0)
+    return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
 
 
 def _handed(columns: Sequence[pa.Array]) -> Any:

@@ -6,6 +6,7 @@ of the columns, and go through the external sorts of the library.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import errno
 import os
@@ -17,11 +18,12 @@ from ._files import Path, name_of
 from ._sort_forms import Progress, SortReport, _names_of, _shown, first_of
 from ._table_files import (
     Output,
-    arrow,
+    Source,
     batches_of,
     files_of,
     give_back,
     row_bytes,
+    samples_of,
     schema_of,
     with_dictionaries,
     without_nulls,
@@ -29,22 +31,28 @@ from ._table_files import (
 from ._table_rows import By, RowForm, orders_of
 
 _LEAST_MEMORY = 32 << 20
+_BATCHES_AHEAD = 3
 _MOST_BATCH = 256 << 20  # bytes, since offsets of many arrays have 32 bits
 
 Item = TypeVar("Item")
 
 
 def _ahead(items: Iterator[Item]) -> Iterator[Item]:
-    """The items, of which one more is made meanwhile, by a thread."""
+    """The items, of which some more are made meanwhile, by a thread."""
     with ThreadPoolExecutor(1, "vortex-table") as thread:
-        waiting = thread.submit(next, items, None)
-        while (item := waiting.result()) is not None:
-            waiting = thread.submit(next, items, None)
-            yield item
+        waiting = collections.deque(thread.submit(next, items, None) for _ in range(_BATCHES_AHEAD))
+        try:
+            while (item := waiting.popleft().result()) is not None:
+                waiting.append(thread.submit(next, items, None))
+                yield item
+                del item
+        finally:
+            for future in waiting:
+                future.cancel()
 
 
 def sort_table(
-    src: Path | Sequence[Path],
+    src: Source,
     dst: Path,
     by: By,
     *,
@@ -59,7 +67,7 @@ def sort_table(
 ) -> SortReport:
     """Sorts Parquet or Arrow files of any size by columns, within a fixed memory. Needs pyarrow.
 
-    src: a file, several, or a folder of them, with one schema.
+    src: a file, several, a folder of them, or a dataset of PyArrow that is whole files, with one schema.
     dst: a Parquet file where it ends in .parquet, else an Arrow file; it appears when it is complete
         and on the disk. An error, or Ctrl-C, leaves what was there.
     by: a column, or several, the first counting most; (name, "descending") turns one round. Numbers,
@@ -93,24 +101,26 @@ def sort_table(
         if not schema_of(path).equals(schema):
             raise ValueError(f"{path} has another schema than {files[0]}")
     orders = orders_of(by, descending, schema)
-    form = RowForm(schema, orders, nulls == "last", without_nulls(files, schema.names))
+    samples = samples_of(files, memory)
+    form = RowForm(schema, orders, nulls == "last", without_nulls(files, schema.names), samples)
     where = _names_of(folders) or [os.path.dirname(os.path.abspath(target))]
     for folder in where:
         os.scandir(folder).close()
     with _shown(progress, "rows") as shown:
         # Before anything is read: a wrong name or compression is told at once.
         output = Output(target, schema, orders, nulls == "last", compression, min(128 << 20, memory // 8),
-                        with_dictionaries(files[0], schema, memory))  # fmt: skip
+                        with_dictionaries(schema, samples))  # fmt: skip
+        del samples
         with contextlib.closing(output):
             sorter = _core.TableSorter(form.keys, form.restored, form.columns, wanted, memory // 8 * 5, where, threads)
             count = _push(sorter, form, files, memory, shown)
             sorter.sort()
             written, total = 0, min(count, wanted or count)
-            with contextlib.closing(_ahead(_sorted_batches(sorter, form, memory))) as batches:
-                for batch in batches:
-                    output.write(arrow().Table.from_batches([batch]))
-                    written += len(batch)
-                    _tell(shown, "writing", written, total)
+            for batch in _sorted_batches(sorter, form, memory):
+                output.write(batch)
+                written += len(batch)
+                _tell(shown, "writing", written, total)
+                del batch
             output.finish()
     give_back()
     return SortReport(count, written, *sorter.counts())
