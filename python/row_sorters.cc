@@ -156,12 +156,12 @@ class RowQueue {
 // Mostly of one length, and numbered.
 class MostlyFixedRows final : public RowSorter {
  public:
-  MostlyFixedRows(vortex::SortResources resources, RowLength length)
-      : resources_(half_of(std::move(resources))),
+  MostlyFixedRows(const vortex::SortResources& resources, RowLength length)
+      : others_resources_(with_third(resources, 1)),
         row_(length.row),
-        left_(resources_.first_records > 0 ? resources_.first_records
-                                           : std::numeric_limits<std::uint64_t>::max()),
-        usual_(resources_, length) {}
+        left_(resources.first_records > 0 ? resources.first_records
+                                          : std::numeric_limits<std::uint64_t>::max()),
+        usual_(with_third(resources, 2), length) {}
 
   void push(Rows& rows, std::span<const std::size_t> borders) override {
     const auto is_long = [&](std::size_t i) { return borders[i + 1] - borders[i] > row_; };
@@ -170,7 +170,7 @@ class MostlyFixedRows final : public RowSorter {
       const bool long_ones = is_long(begin);
       std::size_t end = begin + 1;
       while (end < count && is_long(end) == long_ones) ++end;
-      if (long_ones && !others_) others_ = std::make_unique<FramedRows>(resources_);
+      if (long_ones && !others_) others_ = std::make_unique<FramedRows>(others_resources_);
       RowSorter& sorter = long_ones ? *others_ : static_cast<RowSorter&>(usual_);
       sorter.push(rows, borders.subspan(begin, end - begin + 1));
       begin = end;
@@ -208,12 +208,12 @@ class MostlyFixedRows final : public RowSorter {
   }
 
  private:
-  static vortex::SortResources half_of(vortex::SortResources resources) {
-    resources.memory_bytes /= 2;
+  static vortex::SortResources with_third(vortex::SortResources resources, unsigned times) {
+    resources.memory_bytes = resources.memory_bytes / 3 * times;
     return resources;
   }
 
-  const vortex::SortResources resources_;
+  const vortex::SortResources others_resources_;
   const std::size_t row_;
   std::uint64_t left_;
   FixedRows usual_;

@@ -38,8 +38,8 @@ class RowSorter {
 
 // Rows of one length are records of it. Those that are numbered behind their keys have that length
 // mostly, and no key is the beginning of a longer one: the others are records behind their length,
-// which get half of the memory, and both are merged. None has a length that is known: all are such
-// records.
+// which get a third of the memory, and both are merged. None has a length that is known: all are
+// such records.
 std::unique_ptr<RowSorter> row_sorter_of(const std::optional<RowLength>& length, bool numbered,
                                          const vortex::SortResources& resources);
 
