@@ -276,10 +276,11 @@ def test_partition(rng, tmp_path, npy):
         np.save(tmp_path / "in.npy", a)
     else:
         a.tofile(tmp_path / "in.npy")
-    splitters = [-1.0, 0.0, 0.5]
+    splitters, seen = [-1.0, 0.0, 0.5], []
     names = [tmp_path / f"part{at}" for at in range(4)]
     counts = vortex.partition(tmp_path / "in.npy", names, splitters, dtype=None if npy else a.dtype, key="key",
-                              memory=1 << 20)  # fmt: skip
+                              memory=1 << 20, progress=lambda *call: seen.append(call))  # fmt: skip
+    assert len(seen) > 1 and seen == sorted(seen) and seen[-1] == ("writing", a.nbytes, a.nbytes)
     part = np.searchsorted(splitters, a["key"], "right")
     assert counts == np.bincount(part).tolist()
     for at, name in enumerate(names):
@@ -349,6 +350,12 @@ def test_a_partition_that_fails_leaves_nothing(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         vortex.partition(tmp_path / "in", [tmp_path / "a", tmp_path / "none" / "b"], [50], dtype="i8")
     assert caught.value.filename == str(tmp_path / "none" / "b")
+
+    def stop(*call):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        vortex.partition(tmp_path / "in", [tmp_path / "a", tmp_path / "b"], [50], dtype="i8", progress=stop)
     assert sorted(os.listdir(tmp_path)) == ["a", "in"] and (tmp_path / "a").read_text() == "earlier"
 
 

@@ -13,6 +13,7 @@ from ._arrays import argsort
 from ._files import Path, name_of, naming, open  # noqa: A004
 from ._keys import Names
 from ._new_files import NewFile
+from ._sort_forms import Progress, _shown
 
 
 def _borders(splitters: npt.ArrayLike, kind: np.dtype) -> npt.NDArray[Any]:
@@ -80,6 +81,7 @@ def partition(
     key: Names = None,
     memory: int = 0,
     threads: int = 0,
+    progress: Progress | bool | None = None,
 ) -> list[int]:
     """Distributes the records of a file over files by their keys; returns how many each got.
 
@@ -91,7 +93,8 @@ def partition(
         splitters[i], in the order of `src`; NaN counts as the largest number.
     dtype: of the records; None: the .npy file's. key: the field or fields that count; None: all of
         the record. memory: bytes, for records; 0: 64 MiB. threads: that may work; 0: one for each
-        usable core. Raises OSError with errno and file name.
+        usable core. progress: as for sort_file(), but for each block, with the phase "writing".
+    Raises OSError with errno and file name.
     """
     names, source = [name_of(one) for one in dst], name_of(src)
     array = open(source, dtype, memory=(memory or 64 << 20) // 4).reshape(-1)
@@ -106,7 +109,7 @@ def partition(
     counts = np.zeros(len(names), np.int64)
     # Beside a block: its copy in order, its keys, and six numbers for each of its records.
     step = max(1, (memory or 64 << 20) // 4 * 3 // (2 * array.dtype.itemsize + 2 * kind.itemsize + 48))
-    with contextlib.ExitStack() as files, naming(source, *names):
+    with contextlib.ExitStack() as files, naming(source, *names), _shown(progress) as shown:
         outputs = [files.enter_context(NewFile(name)) for name in names]
         for begin in range(0, array.size, step):
             block = array.read(begin, min(step, array.size - begin))
@@ -116,6 +119,8 @@ def partition(
             for output, piece in zip(outputs, np.split(block, np.cumsum(some)[:-1])):
                 output.write(piece)
             counts += some
+            if shown is not None:
+                shown("writing", (begin + len(block)) * array.dtype.itemsize, array.nbytes)
         for output in outputs:
             output.finish()
         for output in outputs:
