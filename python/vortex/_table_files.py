@@ -227,7 +227,7 @@ class Output:
             if self._parquet:
                 self._writer.write_table(table, row_group_size=max(1, len(table)))
             else:
-                self._writer.write_table(table.combine_chunks())
+                self._writer.write_table(table)
             del table
             give_back()
             # The disk writes while more is made.
