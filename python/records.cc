@@ -1,18 +1,27 @@
 // Records in memory, as sorts beyond one machine take them: merged, sorted, divided and summed.
+#include <vortex/error.h>
+#include <vortex/file_reader.h>
+#include <vortex/file_writer.h>
 #include <vortex/record_arrays.h>
 #include <vortex/record_order.h>
 
 #include <algorithm>
+#include <bit>
+#include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <limits>
+#include <list>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "module.h"
 
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -128,17 +137,58 @@ class SummedOutput final : public vortex::RecordOutput {
   std::uint64_t sum_ = 0;
 };
 
-// Returns the sum of what was written.
-std::uint64_t merge_to_descriptor(const std::vector<nb::object>& arrays, std::size_t record,
-                                  const Keys& keys, int descriptor, unsigned threads) {
+void merge_to_descriptor(const std::vector<nb::object>& arrays, std::size_t record,
+                         const Keys& keys, int descriptor, unsigned threads) {
   const Arrays sorted(arrays, record, Buffer::Use::kRead);
   const nb::gil_scoped_release released;
-  vortex::DescriptorOutput file(descriptor, record);
-  SummedOutput out(file, record);
+  vortex::DescriptorOutput out(descriptor, record);
   vortex::merge_arrays(*vortex::order_of_format(format_of(record, keys)), sorted.inputs(record),
                        out, threads);
-  file.flush();
-  return out.sum();
+  out.flush();
+}
+
+using Readers = std::list<vortex::FileReader<std::byte>>;
+
+// The files, and what they and the output take beside each other of about `memory` bytes.
+Readers opened(const std::vector<std::string>& names, std::size_t record, std::size_t memory) {
+  constexpr std::size_t kBlocksOfFile = 12, kLeast = std::size_t{64} << 10;
+  const std::size_t block =
+      std::bit_floor(std::max(memory / (kBlocksOfFile * (names.size() + 1)), kLeast));
+  Readers files;
+  for (const std::string& name : names) {
+    files.emplace_back(
+        name, vortex::FileReaderOptions{.block_bytes = std::min(block, std::size_t{1} << 19)});
+    if (files.back().size() % record != 0) {
+      vortex::throw_error(EINVAL, "a run whose bytes are no whole records: " + name);
+    }
+  }
+  return files;
+}
+
+// Merges sorted arrays and, behind them, sorted files, to a new file, which appears when it is
+// whole. Around the page cache: its pages would be written and read back, and cost more than the
+// merge. With `last` it has reached the disk then, and the sum of the records, taken from them on
+// their way, is returned; otherwise 0.
+std::uint64_t merge_to_file(const std::vector<nb::object>& arrays,
+                            const std::vector<std::string>& names, std::size_t record,
+                            const Keys& keys, const std::string& path, bool last,
+                            std::size_t memory) {
+  const Arrays sorted(arrays, record, Buffer::Use::kRead);
+  const nb::gil_scoped_release released;
+  receive_faults();
+  Readers files = opened(names, record, memory);
+  std::vector<vortex::MergeInput> inputs = sorted.inputs(record);
+  for (auto& file : files) inputs.push_back({file.data(), file.size() / record});
+  vortex::FileWriter<std::byte> writer(
+      path,
+      {.block_bytes = std::size_t{1} << 20, .gaps = vortex::Gaps::kUnspecified, .sync = last});
+  vortex::ArrayOutput file({writer.data(), std::numeric_limits<std::ptrdiff_t>::max()}, record);
+  SummedOutput summed(file, record);
+  vortex::RecordOutput& out = last ? static_cast<vortex::RecordOutput&>(summed) : file;
+  const auto order = vortex::order_of_format(format_of(record, keys));
+  vortex::guarded([&] { vortex::merge_arrays(*order, inputs, out, 1); }).throw_if_failed();
+  writer.finish(file.bytes());
+  return summed.sum();
 }
 
 void sort_to_array(const std::vector<nb::object>& arrays, std::size_t record, const Keys& keys,
@@ -201,6 +251,7 @@ std::size_t count_equal(nb::handle array, std::size_t record, const Keys& keys, 
 void bind_records(nb::module_& module) {
   module.def("merge_to_array", &merge_to_array);
   module.def("merge_to_descriptor", &merge_to_descriptor);
+  module.def("merge_to_file", &merge_to_file);
   module.def("sort_to_array", &sort_to_array);
   module.def("sum_records", &sum_records);
   module.def("ranks", &ranks);

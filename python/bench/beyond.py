@@ -46,7 +46,7 @@ class Watch:
         self._spilled = spilled
         self._stores = shutil.disk_usage("/dev/shm").used
         self._before, self._begin = self._seconds(), time.monotonic()
-        self._peak, self._end = 0, threading.Event()
+        self._peak, self._looking, self._end = 0, 0.0, threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._thread.start()
 
@@ -68,7 +68,7 @@ class Watch:
         return sum(self._processes().values()) / os.sysconf("SC_CLK_TCK")
 
     def _look(self):
-        while not self._end.wait(0.1):
+        while not self._end.wait(0.2):
             total = shutil.disk_usage("/dev/shm").used - self._stores
             for pid in self._processes():
                 try:
@@ -76,12 +76,13 @@ class Watch:
                 except OSError:
                     continue
                 total += int(found.group(1)) << 10 if found else 0
-            self._peak = max(self._peak, total)
+            self._peak, self._looking = max(self._peak, total), time.thread_time()
 
     def end(self):
-        seconds, processors = time.monotonic() - self._begin, self._seconds() - self._before
+        seconds = time.monotonic() - self._begin
         self._end.set()
         self._thread.join()
+        processors = self._seconds() - self._before - self._looking
         spilled = sum(path.stat().st_size for path in self._spilled.rglob("*") if path.is_file())
         return {"seconds": seconds, "processors": processors, "peak": self._peak, "spilled": spilled}
 
@@ -185,31 +186,18 @@ def measure(options):
         vortex.sort_file(names, out / "sorted", **how, memory=options.memory_mib << 20)
         return watch.end()
     import ray
-    from ray.cluster_utils import Cluster
 
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={
-            "num_cpus": 0,
-            "object_store_memory": 80 << 20,
-            "include_dashboard": False,
-            "object_spilling_directory": str(spilled),
-            "_system_config": {
-                "health_check_initial_delay_ms": 0,
-                "health_check_period_ms": 500,
-                "health_check_failure_threshold": 4,
-            },
-        },
-    )
+    sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "tests"))
+    from ray_nodes import VARIABLES, Nodes
+
+    os.environ.update(VARIABLES)
+    machines = Nodes(options.nodes, options.store_mib << 20, spilled)
     try:
-        nodes = [
-            cluster.add_node(num_cpus=1, object_store_memory=options.store_mib << 20) for _ in range(options.nodes)
-        ]
-        ray.init(address=cluster.address, log_to_driver=False)
+        ray.init(address=machines.cluster.address, log_to_driver=False)
 
         def lose(stage, done, total):
-            if stage == "mapping" and done > total / 2 and len(nodes) == options.nodes:
-                cluster.remove_node(nodes.pop(), allow_graceful=False)
+            if stage == "mapping" and done > total / 2 and len(machines.nodes) == options.nodes:
+                machines.remove_one()
 
         import vortex  # noqa: F401 (in every worker that needs it, and before the clock runs)
 
@@ -224,7 +212,7 @@ def measure(options):
         return watch.end()
     finally:
         ray.shutdown()
-        cluster.shutdown()
+        machines.cluster.shutdown()
 
 
 def make(path, kind, mib):
@@ -239,7 +227,6 @@ def make(path, kind, mib):
 
 def main():
     options = options_of(sys.argv[1:])
-    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_AUTH_MODE="disabled", RAY_DATA_DISABLE_PROGRESS_BARS="1")
     if options.peer:
         print("\n" + json.dumps(measure(options)))
         return

@@ -4,8 +4,10 @@ import contextlib
 import errno
 import json
 import os
+import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,9 +18,11 @@ import pytest
 ray = pytest.importorskip("ray", reason="ray is not installed")
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
 
+from ray_nodes import VARIABLES, Nodes  # noqa: E402
+
 import vortex  # noqa: E402
 import vortex.ray  # noqa: E402
-from vortex import _ray_plan, _ray_tasks  # noqa: E402
+from vortex import _ray_forms, _ray_plan, _ray_program, _ray_sort, _ray_started, _ray_tasks  # noqa: E402
 from vortex._ray_forms import LineForm, Piece, RecordForm  # noqa: E402
 from vortex._ray_tasks import Job, part_name  # noqa: E402
 from vortex._storage import Storage  # noqa: E402
@@ -45,34 +49,6 @@ class FaultyFileSystem(LocalFileSystem):
 """
 
 
-class Machines:
-    def __init__(self, folder):
-        from ray.cluster_utils import Cluster
-
-        self.cluster = Cluster(
-            initialize_head=True,
-            head_node_args={
-                "num_cpus": 0,
-                "object_store_memory": 80 << 20,
-                "include_dashboard": False,
-                "object_spilling_directory": str(folder),
-                "_system_config": {
-                    "health_check_initial_delay_ms": 0,
-                    "health_check_period_ms": 500,
-                    "health_check_failure_threshold": 4,
-                },
-            },
-        )
-        self.session = self.cluster.head_node.get_session_dir_path()
-        self.nodes = [self.add() for _ in range(3)]
-
-    def add(self):
-        return self.cluster.add_node(num_cpus=1, object_store_memory=100 << 20)
-
-    def remove_one(self):
-        self.cluster.remove_node(self.nodes.pop(), allow_graceful=False)
-
-
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory):
     """One cluster for all tests; who removes a node adds another one."""
@@ -84,8 +60,7 @@ def machines(tmp_path_factory):
     (about / "entry_points.txt").write_text("[fsspec.specs]\nfaulty = faulty.FaultyFileSystem\n")
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {
-            "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_AUTH_MODE": "disabled",
+            **VARIABLES,
             "HOME": str(folder),
             "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]),
             "AWS_DEFAULT_REGION": "us-east-1",
@@ -97,14 +72,15 @@ def machines(tmp_path_factory):
         from faulty import FaultyFileSystem
 
         fsspec.register_implementation("faulty", FaultyFileSystem)
-        machines = Machines(folder)
+        machines = Nodes(3, 100 << 20, folder)
+        session = machines.cluster.head_node.get_session_dir_path()
         try:
             ray.init(address=machines.cluster.address, log_to_driver=False)
             yield machines
         finally:
             ray.shutdown()
             machines.cluster.shutdown()
-            shutil.rmtree(machines.session, ignore_errors=True)  # Ray leaves its logs
+            shutil.rmtree(session, ignore_errors=True)  # Ray leaves its logs
 
 
 @pytest.fixture(params=["stores", "folders"])
@@ -237,6 +213,22 @@ def test_lines(machines, tmp_path, rng, way, how):
     assert "part-00003" in vortex.ray.check(tmp_path / "out/manifest.json")
 
 
+def test_lines_of_which_a_part_is_sampled(machines, tmp_path, rng, way, monkeypatch):
+    """Borders that are no lines: each map puts what is equal to one on the same side."""
+    monkeypatch.setattr(_ray_sort, "_SAMPLED", 1)
+    monkeypatch.setattr(_ray_sort, "_LEAST_SAMPLE", 3)
+    lines = sorted("".join(rng.choice(["a", "b"], rng.integers(1, 9)).tolist()) for _ in range(3000))
+    names = []
+    (tmp_path / "in").mkdir()
+    for number, some in enumerate(np.array_split(rng.permutation(np.array(lines, object)), 3)):
+        names.append(str(tmp_path / f"in/{number}"))
+        pathlib.Path(names[-1]).write_text("".join(f"{line}\n" for line in some))
+    vortex.ray.sort(names, tmp_path / "out", record="lines", partitions=7, memory=LEAST, folders=tmp_path / "runs")
+    parts = sorted((tmp_path / "out").glob("part-*"))
+    assert "".join(path.read_text() for path in parts).splitlines() == lines
+    assert vortex.ray.check(tmp_path / "out/manifest.json") is None
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_little(machines, tmp_path, rng, count):
     names = files_of(np.arange(count), tmp_path / "in", 2, rng)
@@ -301,7 +293,7 @@ def nothing_left(*folders):
     assert {folder: names_in(folder) if folder.exists() else None for folder in folders} == before
 
 
-@pytest.mark.parametrize("stage", ["mapping", "writing"])
+@pytest.mark.parametrize("stage", ["sampling", "mapping", "writing"])
 def test_a_lost_node(machines, tmp_path, rng, way, stage):
     """In the middle of a stage, when a task of it has ended."""
     records, how, expected = random_records("100 bytes", rng, 20_000)
@@ -324,9 +316,9 @@ def test_a_lost_node(machines, tmp_path, rng, way, stage):
     assert removed == [stage]
     assert output_of(tmp_path / "out", np.uint8).tobytes() == expected.tobytes()
     assert names_in(tmp_path / "out") == ["manifest.json", *(f"part-{at:05}" for at in range(6))]
-    # A node may have written all of its parts before.
-    least = 2 if (way, stage) == ("folders", "mapping") else 0
-    assert report.made_again in (range(least, 7, 2) if way == "folders" else (0,))
+    # A node, which makes two, may have written some of them before.
+    possible = range(0, 7) if stage == "writing" else range(2, 7, 2)
+    assert report.made_again in (possible if way == "folders" else (0,))
 
 
 def test_a_killed_worker(machines, tmp_path, rng):
@@ -342,8 +334,153 @@ def test_a_killed_worker(machines, tmp_path, rng):
     assert output_of(tmp_path / "out", np.uint8).tobytes() == expected.tobytes()
 
 
+def parent_of(process):
+    return int(pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def workers():
+    """The processes of a sort's tasks, which this one's nodes have started."""
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if path.read_bytes().startswith((b"ray::vortex map", b"ray::vortex merge", b"ray::vortex write")):
+                if parent_of(parent_of(path.parent.name)) == os.getpid():
+                    yield int(path.parent.name)
+
+
+def test_random_workers_are_killed(machines, tmp_path, rng, way):
+    records, how, expected = random_records("100 bytes", rng, 20_000)
+    names = files_of(records, tmp_path / "in", 3, rng)
+    killed = []
+
+    def kill(stage, done, total):
+        there = sorted(workers()) if len(killed) < 3 and rng.random() < 0.5 else []
+        if there:
+            killed.append(int(rng.choice(there)))
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(killed[-1], signal.SIGKILL)
+
+    with nothing_left(tmp_path):
+        vortex.ray.sort(
+            names, tmp_path / "in/out", **how, partitions=6, folders=tmp_path, memory=LEAST, progress=kill
+        )
+    assert output_of(tmp_path / "in/out", np.uint8).tobytes() == expected.tobytes()
+    assert names_in(tmp_path / "in/out") == ["manifest.json", *(f"part-{at:05}" for at in range(6))]
+
+
 class Stopped(Exception):
     pass
+
+
+def test_one_more_interrupt_waits(place, monkeypatch):
+    """Until what the first one has left is removed."""
+    job, removed = job_of(Storage().join(place, "out")), []
+    remove = Storage.remove
+
+    def interrupted(storage, name):
+        removed.append(name)
+        os.kill(os.getpid(), signal.SIGINT)
+        remove(storage, name)
+
+    def stop(sort):
+        NoTasks.run(sort)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Storage, "remove", interrupted)
+    sort = NoTasks(job)
+    monkeypatch.setattr(sort, "run", lambda: stop(sort), raising=False)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        vortex.ray._sort(job, sort, [])
+    assert len(removed) == 3
+    assert Storage().names(job.output) == []
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ends_are_asked_for_in_linear_time(monkeypatch):
+    """However many tasks there are: each call has to do with all references that it gets."""
+    asked = []
+
+    def wait(refs, num_returns, timeout, fetch_local):
+        asked.append(len(refs))
+        return refs[: min(num_returns, 3)], refs[min(num_returns, 3) :]
+
+    monkeypatch.setattr(_ray_started.ray, "wait", wait)
+    counts = []
+    for count in (10_000, 20_000):
+        asked.clear()
+        told = []
+        tasks = _ray_started.Tasks(job_of("out"), lambda *what: told.append(what))
+        assert list(tasks.ended(dict.fromkeys(range(count), 2), "mapping", 2 * count)) == list(range(count))
+        assert told[-1] == ("mapping", 2 * count, 2 * count)
+        counts.append(sum(asked))
+    assert counts[1] < 2.5 * counts[0]
+
+
+@pytest.mark.parametrize("way_of_keys", [[(2, 3, 0, False, False)], [(6, 2, 1, False, True), (0, 4, 1, True, False)]])
+def test_samples_are_keys(tmp_path, rng, way_of_keys):
+    """And divide as the records do that they were taken from."""
+    form = RecordForm(1000, way_of_keys)
+    records = np.zeros((300, 1000), np.uint8)
+    records[:, :8] = rng.integers(0, 3, (300, 8))
+    records.tofile(tmp_path / "a")
+    stamp = Storage().stamp(str(tmp_path / "a"))
+    samples = form.sample(Storage(), 0, [Piece(0, str(tmp_path / "a"), stamp, 0, records.size)], 40, 0)
+    assert {len(one.record) for one in samples} == {sum(length for _, length, *_ in way_of_keys)}
+    order = sorted(range(300), key=lambda at: sort_key(records[at].tobytes(), way_of_keys))
+    place = {at: number for number, at in enumerate(order)}
+    wanted = [one.place // 1000 for one in samples]
+    assert [wanted[at] for at in form.order(samples)] == sorted(wanted, key=place.get)
+    for one in samples:
+        done, cuts = form.divide(0, records.copy().reshape(-1), [one], lambda size: np.empty(size, np.uint8))
+        assert cuts == [0, 1000 * place[one.place // 1000], records.size]
+        assert done.tobytes() == records[order].tobytes()
+
+
+def sort_key(record, keys):
+    """Of bytes, or of unsigned numbers, some of which descend."""
+    found = []
+    for offset, length, kind, big, descending in keys:
+        part = record[offset : offset + length]
+        number = int.from_bytes(part, "big" if kind == 0 or big else "little")
+        found.append(-number if descending else number)
+    return found
+
+
+@pytest.mark.parametrize("kind", [8, 100])
+def test_many_runs_are_merged_in_passes(tmp_path, rng, kind, monkeypatch):
+    form = RecordForm(kind, [(0, 2, 0, False, False)])
+    monkeypatch.setattr(_ray_forms, "_LEAST_OF_RUN", LEAST // 4)
+    records = rng.integers(0, 256, (2000, kind), np.uint8)
+    records[:, 0] = 0
+    names = []
+    for number, some in enumerate(np.split(records, np.sort(rng.integers(0, 2000, 30)))):
+        names.append(str(tmp_path / f"{number:02}"))
+        some[np.argsort(some[:, 1], kind="stable")].tofile(names[-1])
+    expected = records[np.argsort(records[:, 1], kind="stable")]
+    found = form.merge([], names, str(tmp_path / "out"), LEAST, True)
+    assert (tmp_path / "out").read_bytes() == expected.tobytes()
+    assert found == form.summary(expected.reshape(-1))
+
+
+def test_from_a_shell(machines, tmp_path, rng, capsys):
+    """A report with the names of one machine's."""
+    numbers = rng.integers(0, 1 << 60, 5000)
+    names = files_of(numbers, tmp_path / "in", 2, rng)
+    out = str(tmp_path / "out")
+    _ray_program.main([*names, "-o", out, "--dtype", "i8", "--partitions", "3", "-S", "32M", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    assert (report["records_in"], report["records_out"], report["partitions"]) == (5000, 5000, 3)
+    assert report["read_bytes"] == report["written_bytes"] == 40_000
+    assert report["cpu_seconds"] > 0
+    np.testing.assert_array_equal(output_of(tmp_path / "out", np.int64), np.sort(numbers))
+    with pytest.raises(SystemExit) as ended:
+        _ray_program.main(["--check", f"{out}/manifest.json"])
+    assert ended.value.code is None
+    (tmp_path / "out/part-00001").unlink()
+    with pytest.raises(SystemExit, match="part-00001 is missing"):
+        _ray_program.main(["--check", f"{out}/manifest.json"])
+    with pytest.raises(SystemExit, match="already"):
+        _ray_program.main([*names, "-o", out, "--dtype", "i8"])
 
 
 @pytest.mark.parametrize(
@@ -546,7 +683,7 @@ def test_npy_objects_are_refused(place):
     stamp = storage.stamp(name)
     with pytest.raises(ValueError, match=re.escape(f"{name}: a .npy file")):
         _ray_tasks._read(job_of(place), [Piece(0, name, stamp, 0, stamp.size)])
-    numbers = _ray_tasks._read(job_of(place), [Piece(0, name, stamp, 128, 80)])
+    numbers, _ = _ray_tasks._read(job_of(place), [Piece(0, name, stamp, 128, 80)])
     assert numbers.view(np.int64).tolist() == list(range(10))
 
 

@@ -121,7 +121,7 @@ def test_lines_are_sorted_divided_and_merged(rng, tmp_path):
     runs = [text(by_number(some)) for some in (lines[:1000], lines[1000:40_000], [], lines[40_000:])]
     for memory in (16 << 20, 1 << 30):
         with NewFile(str(tmp_path / "merged")) as file:
-            summary = form.merge(runs, file.descriptor, file.part, memory)
+            summary = form.merge(runs, [], file.part, memory, True)
             file.finish()
             file.appear()
         assert (tmp_path / "merged").read_bytes() == expected
@@ -130,3 +130,38 @@ def test_lines_are_sorted_divided_and_merged(rng, tmp_path):
         assert form.disorder(str(tmp_path / "merged"), 16 << 20) is None
     assert form.before("312031", "302032")
     assert not form.before("302032", "312031")
+
+
+def test_merge_to_file(rng, tmp_path):
+    """Arrays come in front of files; equal records keep that order."""
+    item = np.dtype([("key", "u4"), ("place", "u4")])
+    keys = [(0, 4, 1, False, False)]
+    sources, names = [], []
+    for place in range(6):
+        one = np.zeros(int(rng.choice([0, 1, 100_000])), item)
+        one["key"], one["place"] = np.sort(rng.integers(0, 50, one.size)), place
+        sources.append(one)
+        if place >= 2:
+            names.append(str(tmp_path / f"{place}"))
+            one.tofile(names[-1])
+    together = np.concatenate(sources)
+    expected = together[np.argsort(together["key"], kind="stable")]
+    out = str(tmp_path / "out")
+    for memory in (1, 64 << 20):
+        total = _core.merge_to_file([raw(one) for one in sources[:2]], names, 8, keys, out, memory > 1, memory)
+        assert total == (_core.sum_records(raw(expected), 8) if memory > 1 else 0)
+        assert np.fromfile(out, item).tobytes() == expected.tobytes()
+
+
+def test_merge_to_file_refuses(tmp_path):
+    (tmp_path / "a").write_bytes(b"12345")
+    for names, out, code in [("a", "out", errno.EINVAL), ("b", "out", errno.ENOENT), ("", "none/out", errno.ENOENT)]:
+        with pytest.raises(OSError) as failed:
+            inputs = [str(tmp_path / names)] if names else []
+            _core.merge_to_file([], inputs, 4, [(0, 4, 0, False, False)], str(tmp_path / out), False, 1 << 20)
+        assert failed.value.errno == code
+        assert not (tmp_path / out).exists()
+
+
+def raw(array):
+    return array.view(np.uint8).reshape(-1)

@@ -26,6 +26,9 @@ def merge_to_array(
 ) -> None: ...
 def merge_to_descriptor(
     arrays: Sequence[Any], record: int, keys: Sequence[_Key], descriptor: int, threads: int, /
+) -> None: ...
+def merge_to_file(
+    arrays: Sequence[Any], names: Sequence[str], record: int, keys: Sequence[_Key], path: str, last: bool, memory: int, /
 ) -> int: ...
 def sort_to_array(
     arrays: Sequence[Any], record: int, keys: Sequence[_Key], to: Any, /

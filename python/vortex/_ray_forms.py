@@ -15,6 +15,8 @@ from ._storage import Stamp, Storage
 
 Bytes = npt.NDArray[np.uint8]
 _AT_ONCE = 4 << 20  # of a file that is read through
+_HOT = 1 << 20
+_LEAST_OF_RUN = 1 << 20  # of memory, for each run of a merge
 
 
 class Piece(NamedTuple):
@@ -33,8 +35,9 @@ class Piece(NamedTuple):
 
 
 class Border(NamedTuple):
-    """The first record of a partition: its bytes, its part, and where it begins there, in bytes. Equal records that
-    come before it in the inputs belong to the partition in front."""
+    """The first record of a partition: its keys, or a line, its part, and where it begins there, in bytes. Equal
+    records that come before it in the inputs belong to the partition in front. Of a line that was cut off, which no
+    record need be equal to, the place is -1."""
 
     record: bytes
     part: int
@@ -91,6 +94,11 @@ class RecordForm(NamedTuple):
     kind: int = 0
     descending: bool = False
 
+    @property
+    def at_once(self) -> int:
+        """Bytes to read and sum together, while they are in the caches; 0: all."""
+        return max(1, _HOT // self.size) * self.size
+
     def memory(self) -> float:
         """Bytes that a task has for each of a part: it, the same sorted, and leading bits with places."""
         return 2.0 if self.integer else 2 + 34 / self.size
@@ -101,21 +109,39 @@ class RecordForm(NamedTuple):
     def whole(self, storage: Storage, path: str, end: int) -> bool:
         return True
 
-    def sample(self, storage: Storage, number: int, pieces: Sequence[Piece], wanted: int) -> list[Border]:
+    def sample(self, storage: Storage, number: int, pieces: Sequence[Piece], wanted: int, most: int) -> list[Border]:
         reader = _Reader(storage, pieces)
         places = _spread(number, sum(piece.size for piece in pieces) // self.size, wanted)
-        return [Border(reader.read(place * self.size, self.size), number, place * self.size) for place in places]
+        return [
+            Border(self._keys_in(reader.read(place * self.size, self.size)), number, place * self.size)
+            for place in places
+        ]
+
+    def _keys_in(self, record: bytes) -> bytes:
+        """One behind the other: what is sampled is no longer than that."""
+        return b"".join(record[offset : offset + length] for offset, length, *_ in self.keys)
+
+    def _with_keys(self, borders: Sequence[Border]) -> Bytes:
+        """Records with the keys of borders, and zeros."""
+        records, at = np.zeros((len(borders), self.size), np.uint8), 0
+        keys = np.frombuffer(b"".join(one.record for one in borders), np.uint8).reshape(len(borders), -1)
+        for offset, length, *_ in self.keys:
+            records[:, offset : offset + length] = keys[:, at : at + length]
+            at += length
+        return records.reshape(-1)
 
     def order(self, samples: Sequence[Border]) -> list[int]:
         """The places of the samples, which come in the order of the inputs, in that of their keys."""
-        # Each with its place, which comes back when the records have been sorted.
-        rows = np.zeros((len(samples), self.size + 8), np.uint8)
-        for at, one in enumerate(samples):
-            rows[at, : self.size] = np.frombuffer(one.record, np.uint8)
-            rows[at, self.size :] = np.frombuffer(at.to_bytes(8, "little"), np.uint8)
-        if len(samples):
-            _core.sort_records(rows, self.size + 8, len(samples), self.keys, False, 1)
-        return rows[:, self.size :].copy().view(np.uint64).reshape(-1).tolist()
+        if not samples:
+            return []
+        # Each with its place, which comes back when the keys have been sorted.
+        begins = np.cumsum([0] + [length for _, length, *_ in self.keys]).tolist()
+        keys = [(begin, *key[1:]) for begin, key in zip(begins, self.keys)]
+        rows = np.empty((len(samples), begins[-1] + 8), np.uint8)
+        rows[:, :-8] = np.frombuffer(b"".join(one.record for one in samples), np.uint8).reshape(len(samples), -1)
+        rows[:, -8:] = np.arange(len(samples), dtype="<u8").reshape(-1, 1).view(np.uint8)
+        _core.sort_records(rows, begins[-1] + 8, len(samples), keys, False, 1)
+        return rows[:, -8:].copy().view("<u8").reshape(-1).tolist()
 
     def summary(self, records: Bytes) -> Summary:
         if not records.size:
@@ -128,7 +154,7 @@ class RecordForm(NamedTuple):
         size = self.size
         # Of equal records, those that come before a border in its own part.
         equal = {
-            at: _core.count_equal(records[: border.place], size, self.keys, border.record)
+            at: _core.count_equal(records[: border.place], size, self.keys, self._with_keys([border]))
             for at, border in enumerate(borders)
             if border.part == number
         }
@@ -139,9 +165,11 @@ class RecordForm(NamedTuple):
             to = out(records.size)
             _core.sort_to_array([records], size, self.keys, to)
             records = to
-        wanted = np.frombuffer(b"".join(border.record for border in borders), np.uint8)
+        ranks, some = [], max(1, _AT_ONCE // size)
+        for at in range(0, len(borders), some):
+            ranks += _core.ranks(records, size, self.keys, self._with_keys(borders[at : at + some]))
         cuts = [0]
-        for at, (before, up_to) in enumerate(_core.ranks(records, size, self.keys, wanted)):
+        for at, (before, up_to) in enumerate(ranks):
             cuts.append(before + equal[at] if at in equal else up_to if number < borders[at].part else before)
         cuts.append(records.size // size)
         return records, [cut * size for cut in cuts]
@@ -150,19 +178,28 @@ class RecordForm(NamedTuple):
         """What merge() takes beside the arrays, as Ray counts it."""
         return 0
 
-    def merge(self, arrays: Sequence[Bytes], descriptor: int, path: str, memory: int) -> Summary:
-        """Writes what some sorted arrays hold to a file that is open."""
-        total = _core.merge_to_descriptor(arrays, self.size, self.keys, descriptor, 1)
+    def merge(self, arrays: Sequence[Bytes], names: Sequence[str], path: str, memory: int, last: bool) -> Summary:
+        """Merges sorted arrays, and sorted files behind them, to a new file. That of the `last` merge is on the disk and
+        has a summary."""
+        most = max(2, memory // _LEAST_OF_RUN)
+        while len(names) > most:
+            names = [self._longer(names[at : at + most], memory) for at in range(0, len(names), most)]
+        total = _core.merge_to_file(arrays, names, self.size, self.keys, path, last, memory)
         size = os.path.getsize(path)
-        if not size:
+        if not size or not last:
             return Summary(0, 0, "", "")
         with open(path, "rb") as file:
-            first = self._key(file.read(self.size))
+            first_key = self._key(file.read(self.size))
             file.seek(size - self.size)
-            return Summary(size // self.size, total, first, self._key(file.read(self.size)))
+            return Summary(size // self.size, total, first_key, self._key(file.read(self.size)))
 
-    def merge_files(self, names: Sequence[str], path: str, memory: int, folder: str) -> None:
-        _core.sort_record_files(names, path, self.size, self.keys, False, True, 0, memory, [folder], 1, None)
+    def _longer(self, names: Sequence[str], memory: int) -> str:
+        """Merges some files to one, which takes their place."""
+        longer = f"{names[0]}.{len(names)}"
+        _core.merge_to_file([], names, self.size, self.keys, longer, False, memory)
+        for name in names:
+            os.unlink(name)
+        return longer
 
     def summary_of_file(self, path: str) -> Summary:
         found = [Summary(0, 0, "", "")]
@@ -201,6 +238,7 @@ class LineForm(NamedTuple):
     order_of: tuple[list[str], str, str, bool]
     stable: bool
     size: int = 1
+    at_once: int = 0
 
     def memory(self) -> float:
         """Bytes that a task has for each of a part: it, the same sorted, and places and keys of lines."""
@@ -226,18 +264,22 @@ class LineForm(NamedTuple):
         storage.read_into(path, end - 1, last)
         return bool(last[0] == ord("\n"))
 
-    def sample(self, storage: Storage, number: int, pieces: Sequence[Piece], wanted: int) -> list[Border]:
-        """Lines in which bytes lie that are spread over the part; long ones are taken sooner, and once."""
+    def sample(self, storage: Storage, number: int, pieces: Sequence[Piece], wanted: int, most: int) -> list[Border]:
+        """Lines in which bytes lie that are spread over the part; long ones are taken sooner, and once. `most` bytes of each."""
         reader = _Reader(storage, pieces)
         found = {}
         for place in _spread(number, sum(piece.size for piece in pieces), wanted):
             at = reader.piece(place)
             begin = self._begin(reader, reader.begin(at), place)
             if begin not in found:
-                found[begin] = Border(self._line(reader, begin, reader.end(at)), number, begin)
+                line = self._line(reader, begin, min(reader.end(at), begin + most + 1))
+                found[begin] = Border(line[:most], number, -1 if len(line) > most else begin)
         # A newline that lacked is there when the part is read.
         missing = np.cumsum([0] + [piece.newline for piece in pieces])
-        return [one._replace(place=begin + int(missing[reader.piece(begin)])) for begin, one in sorted(found.items())]
+        return [
+            one if one.place < 0 else one._replace(place=begin + int(missing[reader.piece(begin)]))
+            for begin, one in sorted(found.items())
+        ]
 
     @staticmethod
     def _begin(reader: _Reader, first: int, place: int) -> int:
@@ -281,29 +323,32 @@ class LineForm(NamedTuple):
     def memory_of_merge(self, memory: int) -> int:
         return memory
 
-    def merge(self, arrays: Sequence[Bytes], descriptor: int, path: str, memory: int) -> Summary:
-        """In memory, if it is enough; lines that are sorted already are sorted once more then."""
+    def merge(self, arrays: Sequence[Bytes], names: Sequence[str], path: str, memory: int, last: bool) -> Summary:
+        """Of arrays alone in memory, if it is enough; lines that are sorted already are sorted once more then."""
         total = sum(one.size for one in arrays)
-        if total * self.memory() > memory:
-            names = [f"{path}.{number}" for number in range(len(arrays))]
+        if names or total * self.memory() > memory:
+            mine = [f"{path}.{number}" for number in range(len(arrays))]
             try:
-                for name, one in zip(names, arrays):
+                for name, one in zip(mine, arrays):
                     one.tofile(name)
-                self.merge_files(names, path, memory, os.path.dirname(path))
+                folders, inputs = [os.path.dirname(path)], [*mine, *names]
+                _core.sort_line_files(
+                    inputs, path, self.order_of, 0, self.stable, False, True, 0, memory, folders, 1, None
+                )
             finally:
-                for name in names:
+                for name in mine:
                     if os.path.exists(name):
                         os.unlink(name)
-            return self.summary_of_file(path)
+            return self.summary_of_file(path) if last else Summary(0, 0, "", "")
         text, to = np.concatenate([np.empty(0, np.uint8), *arrays]), np.empty(total, np.uint8)
         _core.sort_lines(text, self.order_of, self.stable, [], [], to)
-        rest = memoryview(to)
-        while rest:
-            rest = rest[os.write(descriptor, rest) :]
+        with open(path, "wb", buffering=0) as file:
+            rest = memoryview(to)
+            while rest:
+                rest = rest[os.write(file.fileno(), rest) :]
+            if last:
+                os.fsync(file.fileno())
         return self.summary(to)
-
-    def merge_files(self, names: Sequence[str], path: str, memory: int, folder: str) -> None:
-        _core.sort_line_files(names, path, self.order_of, 0, self.stable, False, True, 0, memory, [folder], 1, None)
 
     def summary_of_file(self, path: str) -> Summary:
         found, rest = [Summary(0, 0, "", "")], b""

@@ -11,7 +11,8 @@ from ._ray_tasks import Border, Form, Piece, RecordForm, Stamp, Storage
 
 _MOST_PART = 2 << 30
 _LEAST_PART = 4 << 20
-_PARTS_OF_PROCESSOR = 8
+_PARTS_OF_PROCESSOR = 32
+_OF_WAVE = 4  # parts for each processor: more of the stores would be memory that is touched for the first time
 _LEAST_PARTITION = 256 << 20  # where nobody says how many there are
 SAMPLES_OF_PARTITION = 100
 # Of the memory of all stores: what maps have made lies there twice while it goes from node to node.
@@ -88,24 +89,26 @@ def plan_of(there: Cluster, total: int, form: Form, memory: int, partitions: int
     in_stores = int(_IN_STORE * there.store * min(len(there.nodes), partitions))
     of_memory = int(memory / form.memory())
     least = max(_LEAST_PART, -(-total // (_PARTS_OF_PROCESSOR * processors)))
-    part_bytes = max(1, min(_MOST_PART, of_memory, in_stores // 4 // processors, least) // form.size) * form.size
+    part_bytes = max(1, min(_MOST_PART, of_memory, in_stores // 4 // processors) // form.size)
+    part_bytes = min(part_bytes, -(-least // form.size)) * form.size
     parts = -(-total // part_bytes)
     if 2 * total <= in_stores:
         return Plan(part_bytes, parts, partitions, 1, max(total, 1))
-    of_wave = max(1, in_stores // 4 // part_bytes)
+    of_wave = max(1, min(in_stores // 4 // part_bytes, _OF_WAVE * processors))
     return Plan(part_bytes, parts, partitions, -(-parts // of_wave), of_wave * part_bytes)
 
 
 class Rates(NamedTuple):
-    """What a model of a sort knows of machines: bytes that a processor reads, sorts and gives away in a second, that
-    it merges, and that a disk and the network of a node move; seconds of a processor for a task, and of the program
-    that calls sort() for a task and for an object."""
+    """What a model of a sort knows of machines: bytes that a processor reads, sorts and puts into the store in a
+    second, that it merges, and that it carries to another node; that a disk and the network of a node move; seconds of
+    a processor for a task, and of the program that calls sort() for a task and for an object."""
 
-    map: float = 300e6
-    merge: float = 800e6
+    map: float = 770e6
+    merge: float = 1.2e9
+    carry: float = 600e6
     disk: float = 1e9
     network: float = 1e9
-    task: float = 0.01
+    task: float = 0.002
     started: float = 0.0005
     object: float = 0.00003
 
@@ -164,7 +167,7 @@ def estimate(
     folders = plan.waves > 1
     merges = plan.waves * nodes if folders else 0
     mapping = Stage(
-        each / processors * (1 / rates.map + folders / rates.merge)
+        (each * (1 / rates.map + folders / rates.merge) + carried / rates.carry) / processors
         + rates.task * (plan.parts + merges) / (nodes * processors),
         each * (1 + folders) / rates.disk,
         carried / rates.network,

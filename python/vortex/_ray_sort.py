@@ -4,129 +4,61 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import time
-from typing import Any, Callable, Iterable, Iterator, NamedTuple, Sequence
+from typing import Any, Iterable, Iterator, NamedTuple, Sequence
 
 import ray
-from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from . import _ray_tasks
 from ._ray_plan import SAMPLES_OF_PARTITION, Cluster, Plan, borders_of, cluster
-from ._ray_tasks import Border, Job, LostRuns, Piece, Summary, part_name
+from ._ray_started import LOST, Progress, Tasks
+from ._ray_tasks import Border, Job, Piece, Summary, part_name
 
-_TRIES = 5
-_PATIENCE = 600.0  # seconds, with a cluster that may be gone
-_RETRIES = 10
-_LOST = (
-    LostRuns,
-    ray.exceptions.TaskUnschedulableError,
-    ray.exceptions.NodeDiedError,
-    ray.exceptions.ObjectLostError,
-    ray.exceptions.ActorUnschedulableError,
-)
-
-Progress = Callable[[str, int, "int | None"], Any]
-
-_remote = functools.cache(ray.remote)  # a function is sent to the cluster once
+_TRIES = 10  # at merging what is lacking, and at writing
+_SAMPLED, _LEAST_SAMPLE = 256 << 20, 1 << 10  # bytes of all lines that are sampled, and of one
+_FLYING = 2  # waves
 
 
 class SortReport(NamedTuple):
-    """What a sort did: records; input parts, and files of output; how often the stores were filled (1: nothing
-    went to the folders); partitions that were made again for a node that was lost; seconds of each stage."""
+    """What a sort did: records and their bytes; input parts, and files of output; how often the stores were filled (1:
+    nothing went to the folders); partitions that were made again for a node that was lost; seconds of each stage, and
+    of processors in the tasks."""
 
     records: int
+    bytes: int
     parts: int
     partitions: int
     waves: int
     made_again: int
     seconds: dict[str, float]
+    processor_seconds: float
 
-
-class _Tasks:
-    """Tasks that were started, so that they can be ended, and what they raised."""
-
-    def __init__(self, job: Job, progress: Progress | None) -> None:
-        self.job = job
-        self._progress = progress
-        self._all: set[Any] = set()
-        self._done: dict[str, int] = {}  # bytes, in each phase
-
-    def start(
-        self,
-        function: Any,
-        name: str,
-        *arguments: Any,
-        node: str = "",
-        soft: bool = True,
-        returns: int = 1,
-        memory: int | None = None,
-    ) -> Any:
-        strategy = NodeAffinitySchedulingStrategy(node, soft=soft) if node else "SPREAD"
-        memory = self.job.memory if memory is None else memory
-        refs = (
-            _remote(_ray_tasks.run)
-            .options(
-                name=f"vortex {name}",
-                num_cpus=1,
-                memory=memory,
-                num_returns=returns,
-                max_retries=_RETRIES,
-                retry_exceptions=False,
-                scheduling_strategy=strategy,
-            )
-            .remote(self.job, returns, function, *arguments)
-        )
-        self._all.add(refs[0] if returns > 1 else refs)
-        return refs
-
-    def result(self, ref: Any) -> Any:
-        """Raises what the task raised, as it raised it."""
-        self._all.discard(ref)
-        try:
-            return ray.get(ref)
-        except ray.exceptions.RayTaskError as failed:
-            raise (failed.cause if isinstance(failed.cause, Exception) else failed) from None
-
-    def ended(self, refs: dict[Any, int], phase: str, total: int) -> Iterator[Any]:
-        """Each task as it ends; `refs` has the bytes of each."""
-        left = dict(refs)
-        self.tell(phase, 0, total)
-        while left:
-            ready, _ = ray.wait(list(left), num_returns=1, timeout=1.0, fetch_local=False)
-            for ref in ready:
-                some = left.pop(ref)
-                yield ref
-                self.tell(phase, some, total)
-
-    def tell(self, phase: str, more: int, total: int) -> None:
-        """What is done once more does not count."""
-        self._done[phase] = min(total, self._done.get(phase, 0) + more)
-        if self._progress is not None:
-            self._progress(phase, self._done[phase], total)
-
-    def end(self) -> None:
-        """Ends what has not begun, and waits for what has: it may be writing.
-
-        Not by ray.cancel(): Ray 2.60 may end this process where it cancels a task that ends, or that looks for what
-        it depends on.
-        """
-        left = list(self._all)
-        if left:
-            with _ray_tasks.stopped(self.job):
-                ray.wait(left, num_returns=len(left), timeout=_PATIENCE, fetch_local=False)
-        self._all.clear()
-
-    def clean(self) -> None:
-        """Removes the folders of this sort on all nodes."""
-        refs = []
-        for one in ray.nodes():
-            if one["Alive"]:
-                strategy = NodeAffinitySchedulingStrategy(one["NodeID"], soft=False)
-                options = {"name": "vortex clean", "num_cpus": 0, "scheduling_strategy": strategy}
-                refs.append(_remote(_ray_tasks.clean).options(**options).remote(self.job))
-        ray.wait(refs, num_returns=len(refs), timeout=_PATIENCE, fetch_local=False)
-        _ray_tasks.clean(self.job)
+    def json(self) -> dict[str, Any]:
+        """The same by the names that `vortex sort --json` gives to what one machine does."""
+        seconds = sum(self.seconds.values())
+        in_runs = self.bytes if self.waves > 1 else 0
+        return {
+            "kind": "vortex sort beyond one machine",
+            "records_in": self.records,
+            "records_out": self.records,
+            "runs": self.waves * self.partitions if in_runs else 0,
+            "merges": self.partitions,
+            "passes": 1,
+            "run_bytes": in_runs,
+            "read_bytes": self.bytes + in_runs,
+            "written_bytes": self.bytes + in_runs,
+            "io_bytes": 2 * (self.bytes + in_runs),
+            "cpu_seconds": round(self.processor_seconds, 3),
+            "cpu_seconds_per_gib": round(self.processor_seconds / max(self.bytes, 1) * 2**30, 3),
+            "run_formation_seconds": round(seconds - self.seconds.get("writing", 0.0), 3),
+            "merge_seconds": self.seconds.get("writing", 0.0),
+            "seconds": round(seconds, 3),
+            "bytes_per_second": self.bytes / max(seconds, 1e-9),
+            "parts": self.parts,
+            "partitions": self.partitions,
+            "waves": self.waves,
+            "made_again": self.made_again,
+        }
 
 
 class _Group(NamedTuple):
@@ -143,7 +75,7 @@ class Sort:
         self, job: Job, parts: list[list[Piece]], there: Cluster, plan: Plan, progress: Progress | None
     ) -> None:
         self.job = job
-        self.tasks = _Tasks(job, progress)
+        self.tasks = Tasks(job, progress)
         self.seconds: dict[str, float] = {}
         self.summaries: dict[int, list[Summary]] = {}  # of each part's pieces
         self.results: dict[int, Summary] = {}  # of each partition
@@ -171,6 +103,7 @@ class Sort:
         edges = [at * partitions // count for at in range(count + 1)]
         self._groups = [_Group(*pair) for pair in zip(edges, edges[1:])]
         self._nodes = dict(enumerate(there.nodes[:count]))  # of each group
+        self._merged: list[set[int]] = [set() for _ in self._groups]  # waves, on the nodes
         self.waves = list(self._filled(self._plan.wave_bytes))
         if self._plan.waves == 1:
             self._through_stores(total)
@@ -182,14 +115,14 @@ class Sort:
         if self._plan.partitions < 2 or not self._parts:
             return []
         of_part = -(-SAMPLES_OF_PARTITION * self._plan.partitions // len(self._parts))
+        most = max(_LEAST_SAMPLE, _SAMPLED // (of_part * len(self._parts)))
         of_task = -(-len(self._parts) // (2 * there.processors))
         numbered = list(enumerate(self._parts))
         refs = {}
         for first in range(0, len(numbered), of_task):
             some = numbered[first : first + of_task]
-            refs[self.tasks.start(_ray_tasks.sample, "sample", some, of_part, memory=0)] = sum(
-                self._bytes[first : first + of_task]
-            )
+            ref = self.tasks.start(_ray_tasks.sample, "sample", some, of_part, most, memory=0)
+            refs[ref] = sum(self._bytes[first : first + of_task])
         samples: list[Border] = []
         for ref in self.tasks.ended(refs, "sampling", total):
             samples += self.tasks.result(ref)
@@ -254,34 +187,60 @@ class Sort:
                 self.results[refs[ref]] = self.tasks.result(ref)
 
     def _through_folders(self, total: int) -> None:
-        """While one wave is merged, the next one is mapped. A group whose node is lost is made again."""
-        lost: set[int] = set()
-        with self._stage("mapping"):
-            merges: list[dict[Any, int]] = []
-            for number, wave in enumerate(self.waves):
-                groups = [at for at in range(len(self._groups)) if at not in lost]
-                if not groups:
-                    break
-                mapped = self._mapped(wave, groups)
-                merges.append(self._merges(number, mapped, groups, soft=False))
-                self._note(wave, mapped, total)
-                if len(merges) > 1:
-                    lost |= self._lost_of(merges.pop(0))
-            for some in merges:
-                lost |= self._lost_of(some)
-        left = set(range(len(self._groups)))
+        """What a lost node has merged is mapped again, and merged on another one."""
         for attempt in range(_TRIES):
-            for at in sorted(lost & left):
-                with self._stage("making again"):
-                    self._make_again(at, attempt)
-            lost = self._written(left, total)
-            left = {at for at in left if any(number not in self.results for number in range(*self._groups[at]))}
-            if not left:
+            if any(self._lacking(number) for number in range(len(self.waves))):
+                with self._stage("making again" if attempt else "mapping"):
+                    self._merge_waves(total)
+            elif self._written(total):
                 return
         raise OSError(errno.EIO, f"nodes were lost {_TRIES} times while their runs were made again")
 
-    def _merges(self, wave: int, mapped: list[list[Any]], groups: Sequence[int], soft: bool) -> dict[Any, int]:
-        """The merge of each group, as a reference."""
+    def _lacking(self, number: int) -> list[int]:
+        """The groups whose nodes do not have a wave, and will need it."""
+        return [at for at, merged in enumerate(self._merged) if number not in merged and self._left(at)]
+
+    def _left(self, at: int) -> list[int]:
+        """The partitions of a group that are not written."""
+        return [number for number in range(*self._groups[at]) if number not in self.results]
+
+    def _merge_waves(self, total: int) -> None:
+        """While one wave is merged, the next one is mapped. What is lost meanwhile is lacking afterwards."""
+        flying: list[tuple[int, list[list[Any]], dict[Any, tuple[int, str]]]] = []
+
+        def land() -> None:
+            number, mapped, merges = flying.pop(0)
+            self._note(self.waves[number], mapped, total)
+            for ref, (at, node) in merges.items():
+                try:
+                    self.tasks.result(ref)
+                except LOST:
+                    self._move(at, node)
+                else:
+                    if self._nodes[at] == node:
+                        self._merged[at].add(number)
+
+        for number, wave in enumerate(self.waves):
+            if len(flying) == _FLYING:
+                land()
+            if groups := self._lacking(number):
+                mapped = self._mapped(wave, groups)
+                flying.append((number, mapped, self._merges(number, mapped, groups)))
+        while flying:
+            land()
+
+    def _move(self, at: int, node: str) -> None:
+        """A group goes to the node that has least to do, unless it has left `node` already."""
+        if self._nodes[at] != node:
+            return
+        self.made_again += len(self._left(at))
+        self._merged[at].clear()
+        nodes = cluster().nodes
+        others = [one for one in nodes if one != node] or nodes
+        self._nodes[at] = min(others, key=list(self._nodes.values()).count)
+
+    def _merges(self, wave: int, mapped: list[list[Any]], groups: Sequence[int]) -> dict[Any, tuple[int, str]]:
+        """The merge of each group, as a reference, and where it is."""
         refs = {}
         for place, at in enumerate(groups):
             shares = [refs_of_part[1 + place] for refs_of_part in mapped]
@@ -292,58 +251,38 @@ class Sort:
                 self._groups[at].first,
                 *shares,
                 node=self._nodes[at],
-                soft=soft,
+                soft=False,
                 memory=self.job.form.memory_of_merge(self.job.memory),
             )
-            refs[ref] = at
+            refs[ref] = at, self._nodes[at]
         return refs
 
-    def _lost_of(self, merges: dict[Any, int]) -> set[int]:
-        """The groups whose merges have nowhere to go, of those that are waited for."""
-        lost = set()
-        for ref, at in merges.items():
-            try:
-                self.tasks.result(ref)
-            except _LOST:
-                lost.add(at)
-        return lost
-
-    def _make_again(self, at: int, attempt: int) -> None:
-        """Maps all inputs once more, for one group alone, on a node that is there."""
-        self.made_again += self._groups[at].end - self._groups[at].first
-        nodes = cluster().nodes
-        self._nodes[at] = nodes[(at + attempt) % len(nodes)]
-        for number, wave in enumerate(self.waves):
-            mapped = self._mapped(wave, [at])
-            self._note(wave, mapped, sum(self._bytes))
-            if self._lost_of(self._merges(number, mapped, [at], soft=False)):
-                return  # its parts cannot be written, and it is tried again
-
-    def _written(self, groups: set[int], total: int) -> set[int]:
-        """Writes what is not there yet; returns the groups that have lost their runs."""
-        lost: set[int] = set()
+    def _written(self, total: int) -> bool:
+        """Writes what is not there yet; False: some groups have lost their runs."""
+        refs = {}
         with self._stage("writing"):
-            refs = {}
-            for at in groups:
-                for number in range(*self._groups[at]):
-                    if number not in self.results:
-                        ref = self.tasks.start(
-                            _ray_tasks.write_part_of_runs,
-                            f"write {part_name(number)}",
-                            number,
-                            len(self.waves),
-                            node=self._nodes[at],
-                            soft=False,
-                        )
-                        refs[ref] = (at, number)
+            for at in range(len(self._groups)):
+                for number in self._left(at):
+                    ref = self.tasks.start(
+                        _ray_tasks.write_part_of_runs,
+                        f"write {part_name(number)}",
+                        number,
+                        len(self.waves),
+                        node=self._nodes[at],
+                        soft=False,
+                    )
+                    refs[ref] = at, number, self._nodes[at]
             each = total // max(1, len(refs))
+            lost = set()
             for ref in self.tasks.ended(dict.fromkeys(refs, each), "writing", total):
-                at, number = refs[ref]
+                at, number, node = refs[ref]
                 try:
                     self.results[number] = self.tasks.result(ref)
-                except _LOST:
-                    lost.add(at)
-        return lost
+                except LOST:
+                    lost.add((at, node))
+        for at, node in sorted(lost):
+            self._move(at, node)
+        return not lost
 
     def pieces(self, number: int) -> list[Piece]:
         """Of a part."""
@@ -357,9 +296,11 @@ class Sort:
     def report(self) -> SortReport:
         return SortReport(
             sum(one.records for one in self.results.values()),
+            sum(self._bytes),
             len(self._parts),
             len(self.results),
             len(self.waves),
             self.made_again,
             {name: round(s, 3) for name, s in self.seconds.items()},
+            round(self.tasks.processor_seconds, 3),
         )

@@ -7,11 +7,12 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 from typing import Any, Iterator, NamedTuple, Sequence, Union
 
 import numpy as np
 
-from ._ray_forms import Border, Bytes, LineForm, Piece, RecordForm, Summary
+from ._ray_forms import Border, Bytes, LineForm, Piece, RecordForm, Summary, joined
 from ._storage import Stamp, Storage
 
 Form = Union[RecordForm, LineForm]
@@ -71,12 +72,17 @@ def stopped(job: Job) -> Iterator[None]:
 
 
 def run(job: Job, returns: int, function: Any, *arguments: Any) -> Any:
-    """What every task of a sort does; one that nobody waits for returns nothings."""
+    """What every task of a sort does; its processor seconds are beside its (first) result. One that nobody waits for
+    returns nothings."""
     from ray.experimental import internal_kv
 
     if internal_kv._internal_kv_exists(job.name):
         return None if returns == 1 else [None] * returns
-    return function(job, *arguments)
+    before = time.process_time()
+    result = function(job, *arguments)
+    first, *rest = [result] if returns == 1 else result
+    with_seconds = (first, time.process_time() - before)
+    return with_seconds if returns == 1 else [with_seconds, *rest]
 
 
 # A worker that reads part after part takes the memory of the first one again.
@@ -95,25 +101,32 @@ def check_stamp(storage: Storage, path: str, stamp: Stamp) -> None:
         raise OSError(errno.ESTALE, "the file was changed while it was sorted", path)
 
 
-def _read(job: Job, pieces: Sequence[Piece]) -> Bytes:
-    storage = job.storage()
+def _read(job: Job, pieces: Sequence[Piece]) -> tuple[Bytes, list[Summary]]:
+    """The records of a part, and what each piece has."""
+    form, storage = job.form, job.storage()
     records = _room("part", sum(piece.room for piece in pieces))
-    at = 0
+    at, summaries = 0, []
     for piece in pieces:
         check_stamp(storage, piece.path, piece.stamp)
-        storage.read_into(piece.path, piece.offset, records[at : at + piece.size])
-        if isinstance(job.form, RecordForm) and piece.offset == 0 and records[at : at + 6].tobytes() == b"\x93NUMPY":
+        of_piece, found = records[at : at + piece.room], []
+        for first in range(0, piece.size, form.at_once or max(1, piece.size)):
+            end = min(piece.size, first + (form.at_once or piece.size))
+            storage.read_into(piece.path, piece.offset + first, of_piece[first:end])
+            if end == piece.size and piece.newline:
+                of_piece[-1] = ord("\n")
+                end = piece.room
+            found.append(form.summary(of_piece[first:end]))
+        if isinstance(form, RecordForm) and piece.offset == 0 and of_piece[:6].tobytes() == b"\x93NUMPY":
             raise ValueError(f"{piece.path}: a .npy file, whose header is no record; not sorted from fsspec")
+        summaries.append(joined(found))
         at += piece.room
-        if piece.newline:
-            records[at - 1] = ord("\n")
-    return records
+    return records, summaries
 
 
-def sample(job: Job, parts: Sequence[tuple[int, Sequence[Piece]]], wanted: int) -> list[Border]:
-    """Some records of each part, spread over it."""
+def sample(job: Job, parts: Sequence[tuple[int, Sequence[Piece]]], wanted: int, most: int) -> list[Border]:
+    """Some records of each part, spread over it; of lines `most` bytes each."""
     storage = job.storage()
-    return [one for number, pieces in parts for one in job.form.sample(storage, number, pieces, wanted)]
+    return [one for number, pieces in parts for one in job.form.sample(storage, number, pieces, wanted, most)]
 
 
 def map_part(
@@ -124,9 +137,7 @@ def map_part(
     groups: Sequence[tuple[int, int]],
 ) -> list[Any]:
     """Reads and sorts a part. Returns the summaries of its pieces, and of each group of partitions a Share."""
-    records = _read(job, pieces)
-    ends = np.cumsum([piece.room for piece in pieces])
-    summaries = [job.form.summary(records[end - piece.room : end]) for piece, end in zip(pieces, ends)]
+    records, summaries = _read(job, pieces)
     records, cuts = job.form.divide(number, records, borders, lambda size: _room("sorted", size))
     sizes = np.diff(cuts).tolist()
     return [summaries, *(Share(sizes[first:end], records[cuts[first] : cuts[end]]) for first, end in groups)]
@@ -152,8 +163,7 @@ def merge_shares(job: Job, wave: int, first: int, *shares: Share) -> str:
     for index in range(len(shares[0].sizes)):
         name = _run_name(job, first + index, wave)
         os.makedirs(os.path.dirname(name), exist_ok=True)
-        with open(name, "wb", buffering=0) as file:
-            job.form.merge(_of_partition(shares, index), file.fileno(), name, job.memory)
+        job.form.merge(_of_partition(shares, index), [], name, job.memory, False)
     return node()
 
 
@@ -161,15 +171,16 @@ def part_name(number: int) -> str:
     return f"part-{number:05}"
 
 
-def _part(job: Job, number: int) -> Any:
+def _write(job: Job, number: int, arrays: Sequence[Bytes], runs: Sequence[str]) -> Summary:
     storage = job.storage()
-    return storage.new_file(storage.join(job.output, part_name(number)), job.folder(number))
+    name = storage.join(job.output, part_name(number))
+    with storage.new_file(name, job.folder(number)) as file:
+        return job.form.merge(arrays, runs, file.part, job.memory, True)
 
 
 def write_part(job: Job, number: int, index: int, *shares: Share) -> Summary:
     """Merges what all parts have for a partition into its output."""
-    with _part(job, number) as file:
-        return job.form.merge(_of_partition(shares, index), file.descriptor, file.part, job.memory)
+    return _write(job, number, _of_partition(shares, index), [])
 
 
 def write_part_of_runs(job: Job, number: int, waves: int) -> Summary:
@@ -177,11 +188,10 @@ def write_part_of_runs(job: Job, number: int, waves: int) -> Summary:
     runs = [_run_name(job, number, wave) for wave in range(waves)]
     if missing := [run for run in runs if not os.path.exists(run)]:
         raise LostRuns(missing[0])
-    with _part(job, number) as file:
-        job.form.merge_files(runs, file.part, job.memory, job.folder(number))
-        summary = job.form.summary_of_file(file.part)
+    summary = _write(job, number, [], runs)
     for run in runs:
-        os.unlink(run)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(run)
     return summary
 
 

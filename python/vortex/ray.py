@@ -6,11 +6,14 @@ Ray's datasets, and estimate() tells what a sort would take.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
 import re
-from typing import Any, Sequence
+import signal
+import threading
+from typing import Any, Iterator, Sequence
 
 import numpy.typing as npt
 
@@ -26,8 +29,9 @@ from ._keys import Names
 from ._ray_dataset import sort_dataset
 from ._ray_forms import LineForm, RecordForm, Summary, joined
 from ._ray_plan import Estimate, Rates, cluster, estimate, parts_of, plan_of
-from ._ray_sort import Progress, Sort, SortReport, _Tasks, part_name
-from ._ray_tasks import Form, Job
+from ._ray_sort import Sort, SortReport
+from ._ray_started import Progress, Tasks
+from ._ray_tasks import Form, Job, part_name
 from ._sort_forms import _form, _Lines, _names_of, _Records, _shown
 from ._storage import Storage
 
@@ -86,7 +90,8 @@ def sort(
     inputs: files, in their order, whose names all machines know, or objects as fsspec names them (with
         "://"; storage_options are for its file systems). Records with equal keys keep their order.
     output: a folder that all machines know, or a place of fsspec. Files appear when they are complete, the
-        manifest as the last; FileExistsError where a part or a manifest is there. An error, or Ctrl-C, leaves none.
+        manifest as the last; FileExistsError where a part or a manifest is there. An error, or Ctrl-C, leaves none;
+        one more Ctrl-C waits until all is removed.
     dtype, record, key, letters, separator, descending, stable: as for vortex.sort_file(). CSV is not sorted here,
         nor are .npy files of fsspec (ValueError).
     partitions: files of output, at most; 0: one for each 256 MiB, and for each processor. Equal keys are
@@ -144,16 +149,33 @@ def _sort(job: Job, sort: Sort, sources: list[Any]) -> SortReport:
         storage.write_text(storage.join(job.output, _MANIFEST), json.dumps(manifest, indent=1) + "\n")
         done = True
     finally:
-        sort.tasks.end()
-        if not done:
-            storage.remove(storage.join(job.output, _MANIFEST))  # whoever finds it finds all parts
-            for number in range(sort.partitions):
-                storage.remove(storage.join(job.output, part_name(number)))
-        sort.tasks.clean()
-        storage.remove_unfinished(job.output, _PART)
-        if made and not done:
-            storage.remove_folder_if_empty(job.output)
+        with _interrupts_later():
+            sort.tasks.end()
+            if not done:
+                storage.remove(storage.join(job.output, _MANIFEST))  # whoever finds it finds all parts
+                for number in range(sort.partitions):
+                    storage.remove(storage.join(job.output, part_name(number)))
+            sort.tasks.clean()
+            storage.remove_unfinished(job.output, _PART)
+            if made and not done:
+                storage.remove_folder_if_empty(job.output)
     return sort.report()
+
+
+@contextlib.contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Ctrl-C in the block, which cleans, comes when it has ended."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # it comes to the main thread alone
+        return
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _manifest(job: Job, sort: Sort, sources: list[Any]) -> dict[str, Any]:
@@ -178,7 +200,7 @@ def _manifest(job: Job, sort: Sort, sources: list[Any]) -> dict[str, Any]:
         "sum": f"{sums[1]:016x}",
         "inputs": [{"name": source[0], **_described(joined(some))} for source, some in zip(sources, inputs)],
         "parts": [{"name": part_name(number), **_described(one)} for number, one in enumerate(parts)],
-        "report": sort.report()._asdict(),
+        "report": sort.report().json(),
     }
 
 
@@ -211,7 +233,7 @@ def check(manifest: Path, *, storage_options: dict[str, Any] | None = None) -> s
         _MEMORY,
         storage_options or {},
     )
-    tasks = _Tasks(job, None)
+    tasks = Tasks(job, None)
     parts = {
         one["name"]: Summary(one["records"], int(one["sum"], 16), one["first"], one["last"]) for one in said["parts"]
     }
@@ -240,3 +262,9 @@ def _complaints_of_whole(said: dict[str, Any], parts: list[tuple[str, Summary]],
         if form.before(right.first, left.last):
             found.append(f"{name} begins with a key that belongs before the last one of {before}")
     return found
+
+
+if __name__ == "__main__":
+    from ._ray_program import main
+
+    main()
