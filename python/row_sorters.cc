@@ -5,7 +5,6 @@
 #include <vortex/sorter.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -13,6 +12,7 @@
 
 #include "module.h"
 #include "sort_calls.h"
+#include "table_keys.h"
 
 namespace vortex_python {
 
@@ -49,9 +49,16 @@ class FixedRows final : public RowSorter {
  private:
   // Between bytes of which the first counts most and numbers of this machine.
   void turn_keys(std::span<std::byte> rows) const noexcept {
-    if (std::endian::native == std::endian::big || number_bytes_ == 0) return;
-    for (auto at = rows.begin(); at != rows.end(); at += static_cast<std::ptrdiff_t>(row_)) {
-      std::reverse(at, at + static_cast<std::ptrdiff_t>(number_bytes_));
+    if (number_bytes_ == 4) turn<std::uint32_t>(rows);
+    if (number_bytes_ == 8) turn<std::uint64_t>(rows);
+  }
+  template <typename Number>
+  void turn(std::span<std::byte> rows) const noexcept {
+    for (std::size_t at = 0; at < rows.size(); at += row_) {
+      Number number;
+      std::memcpy(&number, &rows[at], sizeof number);
+      number = highest_first(number);
+      std::memcpy(&rows[at], &number, sizeof number);
     }
   }
 

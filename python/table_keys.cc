@@ -3,7 +3,6 @@
 #include <vortex/error.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -12,17 +11,6 @@ namespace vortex_python {
 namespace nb = nanobind;
 
 namespace {
-
-// Numbers of this machine to bytes whose order is theirs, or back.
-template <typename Word>
-Word highest_first(Word bits) noexcept {
-  if constexpr (std::endian::native == std::endian::little) {
-    if constexpr (sizeof(Word) == 2) return __builtin_bswap16(bits);
-    if constexpr (sizeof(Word) == 4) return __builtin_bswap32(bits);
-    if constexpr (sizeof(Word) == 8) return __builtin_bswap64(bits);
-  }
-  return bits;
-}
 
 template <typename Word>
 constexpr Word kSign = static_cast<Word>(Word{1} << (8 * sizeof(Word) - 1));

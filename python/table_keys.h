@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,17 @@
 #include "table_columns.h"
 
 namespace vortex_python {
+
+// Numbers of this machine to bytes whose order is theirs, or back.
+template <typename Word>
+Word highest_first(Word bits) noexcept {
+  if constexpr (std::endian::native == std::endian::little) {
+    if constexpr (sizeof(Word) == 2) return __builtin_bswap16(bits);
+    if constexpr (sizeof(Word) == 4) return __builtin_bswap32(bits);
+    if constexpr (sizeof(Word) == 8) return __builtin_bswap64(bits);
+  }
+  return bits;
+}
 
 // What the values of a key column are.
 enum class KeyForm : int {
