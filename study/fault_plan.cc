@@ -1,10 +1,6 @@
 #include "study/fault_plan.h"
 
-#include <sys/uio.h>
-
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 namespace vortex { inline namespace v0 {
 
@@ -21,15 +17,6 @@ std::uint64_t RandomFaults::random() noexcept {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
   return z ^ (z >> 31);
-}
-
-PlannedFault DamagedWrites::decide(const Attempt& attempt, std::uint64_t number) noexcept {
-  if (attempt.operation == Operation::kWrite && number >= from_) {
-    const iovec& last = attempt.memory[attempt.memory_count - 1];
-    const std::size_t end = std::min<std::size_t>(last.iov_len, 4096);
-    std::memset(static_cast<char*>(last.iov_base) + last.iov_len - end, 0xff, end);
-  }
-  return {};
 }
 
 PlannedFault RandomFaults::decide(const Attempt& attempt, std::uint64_t) noexcept {

@@ -15,11 +15,13 @@ namespace vortex { inline namespace v0 {
 struct PlannedFault {
   enum class Kind : std::uint8_t {
     kNone,
-    kShort,  // only the first `bytes` are moved, and so it is reported
-    kError,  // nothing is moved; `error` is reported
-    kTorn,   // the first `bytes` are moved, and `error` is reported
-    kLate,   // carried out; the result is held back until `overtakers` later ones have been
-             // reported, or until nothing else is under way
+    kShort,    // only the first `bytes` are moved, and so it is reported
+    kError,    // nothing is moved; `error` is reported
+    kTorn,     // the first `bytes` are moved, and `error` is reported
+    kFlipped,  // carried out, but for a bit of byte `bytes`, or as many behind the beginning again
+    kSilent,   // only whole sectors of the first `bytes` are moved, and all is reported
+    kLate,     // carried out; the result is held back until `overtakers` later ones have been
+               // reported, or until nothing else is under way
   };
   Kind kind = Kind::kNone;
   int error = 0;
@@ -54,16 +56,6 @@ class FaultAt final : public FaultPlan {
   std::optional<Operation> only_;
   bool lasting_;
   std::atomic<std::uint64_t> seen_{0};
-};
-
-// From attempt `from` on, writes other bytes than it was given: the last sector is changed.
-class DamagedWrites final : public FaultPlan {
- public:
-  explicit DamagedWrites(std::uint64_t from) noexcept : from_(from) {}
-  PlannedFault decide(const Attempt& attempt, std::uint64_t number) noexcept override;
-
- private:
-  const std::uint64_t from_;
 };
 
 // Random faults with given probabilities, reproducible from the seed for one order of attempts.

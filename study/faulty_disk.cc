@@ -15,6 +15,12 @@ DiskOptions options_of(const Disk& inner) {
   return options;
 }
 
+void flip_bit(const Attempt& attempt, std::size_t byte) noexcept {
+  const iovec* piece = attempt.memory;
+  for (; byte >= piece->iov_len; ++piece) byte -= piece->iov_len;
+  static_cast<char*>(piece->iov_base)[byte] ^= static_cast<char>(1 << byte % 8);
+}
+
 }  // namespace
 
 FaultyDisk::FaultyDisk(std::unique_ptr<Disk> inner, std::shared_ptr<FaultPlan> plan)
@@ -70,7 +76,7 @@ FaultyDisk::Errand& FaultyDisk::errand_for(Request& request) noexcept {
   errand.outer = &request;
   errand.wanted = request.attempt().bytes;
   errand.moved = 0;
-  errand.forced = false;
+  errand.forced = errand.flips = false;
   errand.overtakers = 0;
   return errand;
 }
@@ -87,6 +93,21 @@ void FaultyDisk::start(Request& request) noexcept {
     return;
   }
   if (fault.kind == Kind::kLate) errand.overtakers = fault.overtakers;
+  if (fault.kind == Kind::kFlipped) {
+    errand.flipped = fault.bytes;
+    errand.flips = attempt.operation == Operation::kRead;
+    if (!errand.flips) flip_bit(attempt, fault.bytes % attempt.bytes);
+  }
+  if (fault.kind == Kind::kSilent) {
+    const std::size_t moved = std::min(fault.bytes, attempt.bytes);
+    errand.forced = true;
+    errand.forced_result = static_cast<std::int64_t>(attempt.bytes);
+    errand.wanted = moved - moved % request.alignment;
+    if (errand.wanted == 0) {
+      report_injected(errand, errand.forced_result);
+      return;
+    }
+  }
   if (fault.kind == Kind::kShort || fault.kind == Kind::kTorn) {
     const bool torn = fault.kind == Kind::kTorn;
     std::size_t reported = std::clamp<std::size_t>(fault.bytes, 1, attempt.bytes);
@@ -175,6 +196,9 @@ void FaultyDisk::ended(Errand& errand, std::int64_t result) noexcept {
   // A file may end earlier than the planned fault would have cut the transfer.
   if (errand.forced && result == static_cast<std::int64_t>(errand.wanted)) {
     result = errand.forced_result;
+  }
+  if (errand.flips && result > 0) {
+    flip_bit(errand.outer->attempt(), errand.flipped % static_cast<std::size_t>(result));
   }
   const bool late = errand.overtakers > 0;
   {

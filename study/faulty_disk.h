@@ -45,6 +45,8 @@ class FaultyDisk final : public Disk {
     std::size_t moved = 0;
     bool forced = false;  // what is reported when all of them have been moved:
     std::int64_t forced_result = 0;
+    bool flips = false;  // a bit of this byte of what is read:
+    std::size_t flipped = 0;
     unsigned overtakers = 0;  // later results that are still to be reported before this one
     std::int64_t result = 0;  // held back
   };

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "io/file/block_checksum.h"
 #include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
@@ -87,6 +88,8 @@ Status BlockTransfers::failed(const FileLayout& layout, const FileLayout::Place&
     if (const char* const way_out = layout.way_out(error)) cause_.text("; ").text(way_out);
   } else if (ended && place.file->length() > offset) {
     cause_.text(" and was ").number(place.file->length()).text(" long when it was opened");
+  } else if (error == EBADMSG) {
+    cause_.text(kOtherBytes);
   }
   return {error, cause_.c_str()};
 }

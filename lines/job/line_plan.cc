@@ -74,8 +74,9 @@ std::uint64_t plan_forecasts(LinePlan& plan, std::uint64_t memory,
   plan.forecast_bytes = static_cast<std::size_t>(std::clamp<std::uint64_t>(
       wanted - std::min<std::uint64_t>(wanted, BlockForecasts::kHeadBytes), kLeastForecastBytes,
       kMostForecastBytes));
-  return std::min(blocks * (BlockForecasts::kHeadBytes + plan.forecast_bytes),
-                  memory / kMostForecastShare);
+  return std::min(
+      blocks * (BlockForecasts::kHeadBytes + plan.forecast_bytes + StoredBlocks::kBytesOfBlock),
+      memory / kMostForecastShare);
 }
 
 // Where requests cost a disk as much as many bytes, the block with which all passes take least of

@@ -17,9 +17,16 @@ void leave_every_second(std::vector<RunMark>& marks) noexcept {
   marks.resize((marks.size() + 1) / 2);
 }
 
-RunMark behind(const RunMark& front, const RunMark& mark) noexcept {
-  return {front.offset + mark.offset, front.records + mark.records, front.counted + mark.counted,
-          front.text_bytes + mark.text_bytes};
+RunMark behind(const RunMark& front, RunMark mark) noexcept {
+  mark.offset += front.offset;
+  mark.records += front.records;
+  mark.counted += front.counted;
+  mark.text_bytes += front.text_bytes;
+  return mark;
+}
+
+std::uint32_t checksum_of(std::string_view text) noexcept {
+  return block_checksum(reinterpret_cast<const std::byte*>(text.data()), text.size());
 }
 
 // The most blocks that a record of `bytes` lies in.
@@ -28,6 +35,15 @@ std::size_t blocks_of_record(std::uint64_t bytes, std::size_t block_bytes) noexc
 }
 
 }  // namespace
+
+void RunMark::note_record(std::string_view stored) noexcept {
+  bytes = static_cast<std::uint32_t>(stored.size());
+  checksum = checksum_of(stored);
+}
+
+bool RunMark::is_of(std::string_view stored) const noexcept {
+  return stored.size() == bytes && checksum_of(stored) == checksum;
+}
 
 LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
                              std::size_t write_behind, std::size_t forecast_bytes,
@@ -54,7 +70,8 @@ bool LineRunWriter::shares(const StoredRecord& stored, std::uint64_t in_common) 
 
 void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
                            std::uint64_t count) noexcept {
-  if (out_.bytes() >= next_mark_) [[unlikely]]
+  const bool marked = out_.bytes() >= next_mark_;
+  if (marked) [[unlikely]]
     add_mark();
   longest_ = std::max(longest_, stored_bytes(stored.key, stored.record, order_.has_keys));
   ++end_.records;
@@ -65,11 +82,12 @@ void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
   const std::string_view key = stored.key.substr(shared);
   const std::size_t bytes =
       head.bytes() + stored_bytes(stored.key, stored.record, order_.has_keys) - shared;
-  if (char* to = out_.piece(bytes)) [[likely]] {
-    to = write_head(to, head, stored);
-    to = copy_text(to, key);
+  if (char* const begin = out_.piece(bytes)) [[likely]] {
+    char* const to = copy_text(write_head(begin, head, stored), key);
     if (order_.has_keys) copy_text(to, stored.record);
     out_.used(bytes);
+    if (marked) [[unlikely]]
+      marks_.back().note_record({begin, bytes});
   } else {
     begin_blocks(stored, bytes);
     char room[kRunPrefixBytes + 2 * kMaxLengthBytes];

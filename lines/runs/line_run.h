@@ -7,6 +7,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lines/record/byte_output.h"
@@ -20,12 +21,19 @@
 
 namespace vortex { inline namespace v0 {
 
-// A place of a run, between two of its records: how much of the run lies in front of it.
+// A place of a run, between two of its records: how much of the run lies in front of it, and what
+// a disk must return of the record behind it.
 struct RunMark {
   std::uint64_t offset = 0;      // bytes of the run
   std::uint64_t records = 0;     // as they are stored
   std::uint64_t counted = 0;     // the same, each as many times as it is there
   std::uint64_t text_bytes = 0;  // of the records that are counted, without keys
+  std::uint32_t bytes = 0;       // of the record; 0: that is not known, only its blocks are checked
+  std::uint32_t checksum = 0;    // of these
+
+  // The record as it is stored.
+  void note_record(std::string_view stored) noexcept;
+  bool is_of(std::string_view stored) const noexcept;
 };
 
 // Where a part of a run begins, with a block, that was written before the part in front of it; the

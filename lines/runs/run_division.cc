@@ -1,6 +1,7 @@
 #include "lines/runs/run_division.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -30,12 +31,15 @@ class RunPiece {
 
   // Makes the bytes from `offset` on be there, `bytes` of them or up to the end of the run.
   void load(std::uint64_t offset, std::size_t bytes) {
-    begin_ = offset;
-    bytes_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, run_.bytes - offset)));
-    const int error = reader_.read(offset, std::as_writable_bytes(std::span(bytes_)));
-    if (error == 0) return;
-    throw Error(error, "reading a temporary file in '" +
-                           run_.store->folder(run_.places.place(reader_.block()).file) + "'");
+    make_room(offset, bytes);
+    if (const int error = reader_.read_checked(offset, room())) throw reader_.failed(error);
+  }
+  // The same of a record, without the rest of its block if that can be.
+  void load_record(const RunMark& mark, std::size_t most_bytes) {
+    if (mark.bytes == 0) return load(mark.offset, most_bytes);
+    make_room(mark.offset, mark.bytes);
+    if (const int error = reader_.read(mark.offset, room())) throw reader_.failed(error);
+    if (!mark.is_of({bytes_.data(), bytes_.size()})) throw reader_.failed(EBADMSG);
   }
   // Whether the bytes from there on are there, or all that the run has.
   bool has(std::uint64_t offset, std::size_t bytes) const noexcept {
@@ -46,6 +50,11 @@ class RunPiece {
   std::vector<char> bytes() && noexcept { return std::move(bytes_); }
 
  private:
+  void make_room(std::uint64_t offset, std::size_t bytes) {
+    begin_ = offset;
+    bytes_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, run_.bytes - offset)));
+  }
+  std::span<std::byte> room() noexcept { return std::as_writable_bytes(std::span(bytes_)); }
   const Run& run_;
   RunBytes reader_;
   std::uint64_t begin_ = 0;
@@ -89,7 +98,7 @@ class Division {
 
 Division::Splitter Division::read_mark(std::size_t run, std::size_t mark) const {
   RunPiece piece(runs_[run]);
-  piece.load(runs_[run].marks[mark].offset, most_bytes_of_record(runs_[run]));
+  piece.load_record(runs_[run].marks[mark], most_bytes_of_record(runs_[run]));
   Splitter splitter;
   splitter.bytes = std::move(piece).bytes();
   const char* at = splitter.bytes.data();

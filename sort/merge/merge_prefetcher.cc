@@ -22,7 +22,7 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
       most_buffers_(policy_->buffers()) {
   std::iota(free_buffers_.rbegin(), free_buffers_.rend(), 0);
   const bool packed = std::ranges::any_of(
-      slices_, [](const RunSlice& slice) { return slice.run->packed.saved_bytes() != 0; });
+      slices_, [](const RunSlice& slice) { return slice.run->stored.saved_bytes() != 0; });
   if (packed) unpacker_.emplace(store.block_bytes());
   for (const RunSlice& slice : slices_) {
     layouts_.emplace_back(*slice.run, slice.first_block, slice.bytes,
@@ -328,7 +328,8 @@ Source::Taken MergePrefetcher::hand_out(std::uint32_t index) noexcept {
   const std::size_t bytes = layout.unpack(needed.index, store_.pool().home(buffer.block),
                                           std::min(request.bytes_done, request.wanted_bytes()));
   if (bytes == 0) {
-    first_error_ = reads_.failed(layout, buffer.read.place, buffer.read.stopped_at(), EBADMSG);
+    first_error_ = reads_.failed(layout, buffer.read.place,
+                                 buffer.read.stopped_at() - request.bytes_done, EBADMSG);
     return {.block = {}, .bytes = 0, .status = first_error_};
   }
   buffer.state = State::kTaken;

@@ -50,13 +50,14 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
   std::vector<std::uint64_t> read(runs.size(),
                                   kNone);           // the block of each run whose record is kept
   std::vector<std::uint64_t> used_up(runs.size());  // the block of each run
-  int error = 0;
+  std::optional<Error> error;
   const auto record_of = [&](std::uint32_t run, std::size_t place) {
     const std::span<std::byte> record =
         std::span(records).subspan((keeps ? run : place) * bytes, bytes);
     if (keeps && std::exchange(read[run], used_up[run]) == used_up[run]) return record.data();
-    const int failed = RunBytes(runs[run]).read_last_record(used_up[run], record);
-    if (error == 0) error = failed;
+    RunBytes bytes_of_run(runs[run]);
+    const int failed = bytes_of_run.read_last_record(used_up[run], record);
+    if (failed != 0 && !error) error = bytes_of_run.failed(failed);
     return record.data();
   };
   const auto key_of = [&](std::uint32_t run) {
@@ -86,7 +87,7 @@ std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<c
     return block_of(run, next[run]);
   };
   std::unique_ptr<OrderOfNeed> known = foretold_order(std::move(first), count, advance, less);
-  if (error != 0) throw Error(error, "read keys of a run");
+  if (error) throw *error;
   return known;
 }
 

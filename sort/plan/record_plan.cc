@@ -108,8 +108,8 @@ std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_
       request.bytes.value_or(kAssumedRuns * memory_bytes) / block_bytes + 1;
   const RunPacking::Plan packing =
       RunPacking::plan(request.compression, block_bytes, kPackers, memory_bytes);
-  const std::uint64_t bytes_of_block = kBookkeepingBytes + request.forecast_bytes +
-                                       (packing.bytes != 0 ? PackedBlocks::kBytesOfBlock : 0);
+  const std::uint64_t bytes_of_block =
+      kBookkeepingBytes + request.forecast_bytes + StoredBlocks::kBytesOfBlock;
   const std::uint64_t forecasts = detail::saturating_product(blocks_on_disk, bytes_of_block);
   const auto if_maps_suffice = [&] {
     return BlockPool::maps_needed(plan.pool_blocks) <= request.most_maps ? std::optional(plan)

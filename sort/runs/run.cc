@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string>
 
 namespace vortex { inline namespace v0 {
 
@@ -20,7 +21,7 @@ std::size_t Run::bytes_of_block(std::uint64_t index) const noexcept {
 }
 
 bool Run::begins_file() const noexcept {
-  if (store->files() != 1 || packed.saved_bytes() != 0 || skipped != 0) return false;
+  if (store->files() != 1 || stored.saved_bytes() != 0 || skipped != 0) return false;
   for (std::uint64_t index = 0; index < blocks(); ++index) {
     if (places.place(index).slot != index) return false;
   }
@@ -49,7 +50,7 @@ void Run::arrange(const FallingParts& parts, bool placed_beforehand) {
     parts.arrange(all);
   }
   places.become(std::move(all));
-  packed.arrange(parts);
+  stored.arrange(parts);
   parts.arrange(forecast_keys);
 }
 
@@ -60,7 +61,7 @@ void Run::append(std::span<Run> others) {
   };
   add(*this);
   for (Run& next : others) {
-    packed.append(all.size(), next.packed);
+    stored.append(next.stored);
     add(next);
     records += next.records;
     bytes += next.bytes;
@@ -91,7 +92,7 @@ int RunBytes::read(std::uint64_t offset, std::span<std::byte> to) {
     const auto within = static_cast<std::size_t>(offset % block_bytes);
     std::span<std::byte> now = to.first(std::min(to.size(), block_bytes - within));
     const int error =
-        run_.packed.packed(block_) != 0 ? read_packed(within, now) : read_slot(within, now);
+        run_.stored.packed(block_) ? read_packed(within, now) : read_slot(within, now);
     if (error != 0) return error;
     offset += now.size();
     to = to.subspan(now.size());
@@ -102,7 +103,7 @@ int RunBytes::read(std::uint64_t offset, std::span<std::byte> to) {
 // From byte `within` of a packed block on, to the end of a chunk at most, where `to` ends then.
 int RunBytes::read_packed(std::size_t within, std::span<std::byte>& to) {
   constexpr std::size_t kChunk = BlockPacker::kChunkBytes;
-  const std::size_t packed = run_.packed.packed(block_);
+  const std::size_t packed = run_.stored.bytes(block_);
   if (!packer_) packer_.emplace(run_.store->block_bytes());
   chunk_.resize(2 * kChunk);
   const std::span<std::byte> from = std::span(chunk_).first(kChunk);
@@ -120,17 +121,54 @@ int RunBytes::read_packed(std::size_t within, std::span<std::byte>& to) {
   return 0;
 }
 
+int RunBytes::read_checked(std::uint64_t offset, std::span<std::byte> to) {
+  const std::size_t block_bytes = run_.store->block_bytes();
+  while (!to.empty()) {
+    block_ = offset / block_bytes;
+    if (loaded_ != block_) {
+      if (const int error = load_block()) return error;
+    }
+    const auto within = static_cast<std::size_t>(offset % block_bytes);
+    const std::size_t now = std::min(to.size(), block_bytes - within);
+    std::memcpy(to.data(), whole_.data() + within, now);
+    offset += now;
+    to = to.subspan(now);
+  }
+  return 0;
+}
+
+int RunBytes::load_block() {
+  loaded_.reset();
+  whole_.resize(run_.store->block_bytes());
+  const std::size_t stored = run_.stored.bytes(block_);
+  if (const int error = read_slot(0, std::span(whole_).first(stored))) return error;
+  if (!run_.stored.intact(block_, whole_.data(), stored)) return EBADMSG;
+  if (run_.stored.packed(block_)) {
+    if (!packer_) packer_.emplace(run_.store->block_bytes());
+    if (packer_->unpack(whole_.data(), stored) == 0) return EBADMSG;
+  }
+  loaded_ = block_;
+  return 0;
+}
+
 int RunBytes::read_last_record(std::uint64_t index, std::span<std::byte> to) {
   const std::uint64_t end = std::min(run_.bytes, (index + 1) * run_.store->block_bytes());
   const std::uint64_t records = (end - run_.skipped) / to.size();
   return read(run_.skipped + (records - 1) * to.size(), to);
 }
 
+Error RunBytes::failed(int error) const {
+  const UnitPlace at = run_.places.place(block_);
+  return {error, "reading a temporary file in '" + run_.store->folder(at.file) + "' (block " +
+                     std::to_string(block_) + " of a run) at byte " +
+                     std::to_string(at.slot * run_.store->block_bytes()) +
+                     (error == EBADMSG ? kOtherBytes : "")};
+}
+
 RunLayout::RunLayout(Run& run, RunPacking* packing, const FallingParts* parts)
     : SpreadLayout(run.places, "a run", std::nullopt), run_(run), parts_(parts) {
-  if (packing == nullptr || !packing->may_pack()) return;
-  packing_ = packing;
-  run.packed.reserve(run.promised);
+  if (packing != nullptr && packing->may_pack()) packing_ = packing;
+  run.stored.reserve(run.promised);
 }
 
 RunLayout::RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes,
@@ -156,25 +194,32 @@ FileLayout::Place RunLayout::move_elsewhere(std::uint64_t unit, std::size_t byte
 }
 
 std::size_t RunLayout::pack(std::uint64_t, std::byte* begin, std::size_t bytes) noexcept {
-  if (packing_ == nullptr) return bytes;
-  const std::size_t packed = packing_->pack(begin, bytes);
-  run_.packed.add(packed, bytes);
-  return packed;
+  const std::size_t stored = packing_ != nullptr ? packing_->pack(begin, bytes) : bytes;
+  run_.stored.add(begin, stored, bytes);
+  return stored;
 }
 
-std::size_t RunLayout::packed_bytes(std::uint64_t unit, std::size_t bytes) const noexcept {
-  const std::size_t packed = run_.packed.packed(first_block_ + unit);
-  return packed != 0 ? packed : bytes;
+// All of a block, even where a part of it is asked for: its checksum is that of all.
+std::size_t RunLayout::packed_bytes(std::uint64_t unit, std::size_t) const noexcept {
+  return run_.stored.bytes(first_block_ + unit);
 }
 
 std::size_t RunLayout::unpack(std::uint64_t unit, std::byte* begin, std::size_t packed) noexcept {
-  return run_.packed.packed(first_block_ + unit) != 0 ? unpacker_->unpack(begin, packed) : packed;
+  const std::uint64_t block = first_block_ + unit;
+  if (!run_.stored.intact(block, begin, packed)) return 0;
+  return run_.stored.packed(block) ? unpacker_->unpack(begin, packed) : packed;
 }
 
 void RunLayout::describe(const Place& place, CauseText& text) const noexcept {
   for (unsigned file = 0; file < run_.store->files(); ++file) {
     if (&run_.store->disk(file) != place.disk) continue;
     text.text("a temporary file in '").text(run_.store->folder(file)).text("'");
+    const std::uint64_t slot = place.offset / run_.store->block_bytes();
+    for (std::uint64_t block = 0; block < run_.blocks(); ++block) {
+      const UnitPlace at = run_.places.place(block);
+      if (at.file == file && at.slot == slot)
+        text.text(" (block ").number(block).text(" of a run)");
+    }
   }
 }
 

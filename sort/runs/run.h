@@ -9,10 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "io/file/block_checksum.h"
 #include "io/sequence/spread_sequence.h"
 #include "sort/runs/block_packer.h"
 #include "sort/runs/run_packing.h"
 #include "sort/runs/run_store.h"
+#include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -48,42 +50,52 @@ class FallingParts {
   std::vector<std::uint64_t> ends_;  // of each part
 };
 
-// The blocks of a run on the disks: those that are packed have fewer bytes there.
-class PackedBlocks {
+// The blocks of a run as the disks have them: how many bytes each has there, fewer where it is
+// packed, and their checksum.
+class StoredBlocks {
  public:
   // The memory for a block.
-  static constexpr std::size_t kBytesOfBlock = sizeof(std::uint32_t);
+  static constexpr std::size_t kBytesOfBlock = 2 * sizeof(std::uint32_t);
 
   // Allocates for `blocks`, and nothing later.
-  void reserve(std::uint64_t blocks) { packed_.reserve(blocks); }
+  void reserve(std::uint64_t blocks) { blocks_.reserve(blocks); }
 
   // No more are added.
-  void end() { packed_.shrink_to_fit(); }
+  void end() { blocks_.shrink_to_fit(); }
 
-  // Blocks are added in their order.
-  void add(std::size_t packed, std::size_t bytes) noexcept {
-    packed_.push_back(packed < bytes ? static_cast<std::uint32_t>(packed) : 0);
-    saved_ += bytes - packed;
+  // Blocks are added in their order: what is written of `bytes`, `stored` bytes from `begin` on.
+  void add(const std::byte* begin, std::size_t stored, std::size_t bytes) noexcept {
+    const bool packed = stored < bytes;
+    blocks_.push_back({static_cast<std::uint32_t>(stored) | (packed ? kPacked : 0),
+                       block_checksum(begin, stored)});
+    saved_ += bytes - stored;
   }
-  // 0: the block is as it was.
-  std::size_t packed(std::uint64_t block) const noexcept {
-    return block < packed_.size() ? packed_[block] : 0;
+  std::size_t bytes(std::uint64_t block) const noexcept { return blocks_[block].size & ~kPacked; }
+  bool packed(std::uint64_t block) const noexcept { return (blocks_[block].size & kPacked) != 0; }
+  // Whether these are the bytes of the block that were written.
+  bool intact(std::uint64_t block, const std::byte* begin, std::size_t bytes) const noexcept {
+    return bytes == this->bytes(block) && block_checksum(begin, bytes) == blocks_[block].checksum;
   }
   std::uint64_t saved_bytes() const noexcept { return saved_; }
-  // Those of `more` come behind the first `blocks`.
-  void append(std::uint64_t blocks, const PackedBlocks& more) {
+  // Those of `more` come behind its own.
+  void append(const StoredBlocks& more) {
     saved_ += more.saved_;
-    if (more.packed_.empty()) return;
-    packed_.resize(blocks);
-    packed_.insert(packed_.end(), more.packed_.begin(), more.packed_.end());
+    blocks_.insert(blocks_.end(), more.blocks_.begin(), more.blocks_.end());
   }
   // Puts them into another order.
   void arrange(const FallingParts& parts) {
-    if (!packed_.empty()) parts.arrange(packed_);
+    if (!blocks_.empty()) parts.arrange(blocks_);
   }
 
  private:
-  std::vector<std::uint32_t> packed_;
+  struct Stored {
+    std::uint32_t size;  // with kPacked
+    std::uint32_t checksum;
+  };
+  static_assert(sizeof(Stored) == kBytesOfBlock);
+  static constexpr std::uint32_t kPacked = std::uint32_t{1} << 31;
+
+  std::vector<Stored> blocks_;
   std::uint64_t saved_ = 0;
 };
 
@@ -94,7 +106,7 @@ struct RunFields {
   std::size_t skipped = 0;  // of the first block, in front of the records
   SpreadSequence places;    // of each block
   std::uint64_t promised;   // slots that may still be taken for it
-  PackedBlocks packed = {};
+  StoredBlocks stored = {};
   std::vector<std::byte> forecast_keys = {};  // one a block, see ForecastKeys
 };
 
@@ -117,7 +129,7 @@ struct Run : RunFields {
   // The number of bytes in block `index`; all blocks but the last are whole.
   std::size_t bytes_of_block(std::uint64_t index) const noexcept;
   // On the disks.
-  std::uint64_t stored_bytes() const noexcept { return bytes - packed.saved_bytes(); }
+  std::uint64_t stored_bytes() const noexcept { return bytes - stored.saved_bytes(); }
   // Its bytes, as they are, are the first of a file.
   bool begins_file() const noexcept;
 
@@ -144,20 +156,24 @@ struct Run : RunFields {
 };
 
 // Copies bytes of a run that has been written, at once and through the page cache. The run outlives
-// it. Takes a chunk of memory, and a packer, from the first packed block on.
+// it. Takes a chunk of memory, and a packer, from the first packed block on; a block from the first
+// read_checked() on.
 class RunBytes {
  public:
   explicit RunBytes(const Run& run) noexcept : run_(run) {}
 
   // From byte `offset` on. Returns 0 or an errno value; blocks.
   int read(std::uint64_t offset, std::span<std::byte> to);
+  // The same from whole blocks whose checksums are right; else EBADMSG.
+  int read_checked(std::uint64_t offset, std::span<std::byte> to);
   // The last record that ends in block `index`, if one does: the one whose key forecasts.
   int read_last_record(std::uint64_t index, std::span<std::byte> to);
-  // The block that the last read() went to last.
-  std::uint64_t block() const noexcept { return block_; }
+  // What the last read returned, in words: of its last block.
+  Error failed(int error) const;
 
  private:
   int read_packed(std::size_t within, std::span<std::byte>& to);
+  int load_block();
   int read_slot(std::size_t from, std::span<std::byte> to) const noexcept {
     return run_.store->read(run_.places.place(block_), from, to.data(), to.size());
   }
@@ -166,6 +182,8 @@ class RunBytes {
   std::uint64_t block_ = 0;
   std::optional<BlockPacker> packer_;
   std::vector<std::byte> chunk_;
+  std::vector<std::byte> whole_;
+  std::optional<std::uint64_t> loaded_;  // the block in `whole_`
 };
 
 // The layout of a run, which outlives it, and so does the packing.

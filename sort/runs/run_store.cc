@@ -210,7 +210,7 @@ int RunStore::read(UnitPlace place, std::size_t from, std::byte* to,
   while (bytes > 0) {
     const ssize_t copied = pread(file, to, bytes, offset);
     if (copied < 0 && errno == EINTR) continue;
-    if (copied <= 0) return copied < 0 ? errno : EIO;
+    if (copied <= 0) return copied < 0 ? errno : ENODATA;
     to += copied;
     offset += copied;
     bytes -= static_cast<std::size_t>(copied);

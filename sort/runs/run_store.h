@@ -109,7 +109,7 @@ class RunStore final : public SlotFiles {
   bool punching_pays() const;
 
   // Copies bytes of a slot that has been written, at once and through the page cache. Returns 0 or
-  // an errno value. Blocks; any thread.
+  // an errno value, ENODATA where the file ends too early. Blocks; any thread.
   int read(UnitPlace place, std::size_t from, std::byte* to, std::size_t bytes) const noexcept;
 
   std::uint64_t bytes_in_use() const noexcept;

@@ -42,7 +42,7 @@ Run RunStream::finish(std::uint64_t bytes, std::uint64_t records) {
   stream_.reset();
   run_.records = records;
   run_.places.end();
-  run_.packed.end();
+  run_.stored.end();
   return std::move(run_);
 }
 

@@ -45,6 +45,13 @@ inline std::shared_ptr<FaultAt> error_at(std::uint64_t number, int error,
   return std::make_shared<FaultAt>(number, fault, only, lasting);
 }
 
+// From write `from` on, each changes a bit.
+inline std::shared_ptr<FaultPlan> damaged_writes(std::uint64_t from) {
+  return std::make_shared<FaultAt>(
+      from, PlannedFault{.kind = PlannedFault::Kind::kFlipped, .bytes = 12345}, Operation::kWrite,
+      true);
+}
+
 // Nothing happens to the attempts, which are counted.
 inline std::shared_ptr<FaultAt> counted(std::optional<Operation> only = {}) {
   return std::make_shared<FaultAt>(0, PlannedFault{}, only);

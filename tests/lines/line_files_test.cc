@@ -838,10 +838,47 @@ TEST_F(CompressedRuns, ThatChangedOnTheDiskAreAnError) {
   for (const unsigned threads : {1, 2}) {
     options.resources.threads = threads;
     for (const std::uint64_t from : {0, 12}) {
-      use(std::make_shared<DamagedWrites>(from));
+      use(damaged_writes(from));
       expect_refused(EBADMSG, {runs.path().string()});
     }
   }
+}
+
+// Where runs are divided for several threads, too, which looks into them by plain calls.
+TEST_F(CompressedRuns, ADiskThatLiesIsFoundOutInEveryPart) {
+  auto random = test_random();
+  const Lines lines = log(100000, random);
+  const Lines expected = sorted(lines, options.order);
+  put_input(lines);
+  options.resources.threads = 5;
+  std::size_t in_parts = 0;
+  std::size_t found = 0;
+  for (const RunCompression compression : {RunCompression::kNever, RunCompression::kAlways}) {
+    options.resources.compression = compression;
+    const auto writes = counted(Operation::kWrite);
+    options.resources.open_disk = run_disks(writes);
+    expect_all(lines.size(), expected);
+    in_parts += report.merge_parts > 1;
+    for (std::uint64_t k = 0; k < writes->attempts();
+         k += 1 + random() % (writes->attempts() / 4)) {
+      const auto kind =
+          random() % 2 == 0 ? PlannedFault::Kind::kFlipped : PlannedFault::Kind::kSilent;
+      SCOPED_TRACE(::testing::Message()
+                   << "write " << k << ", flipped " << (kind == PlannedFault::Kind::kFlipped));
+      options.resources.open_disk = run_disks(std::make_shared<FaultAt>(
+          k, PlannedFault{.kind = kind, .bytes = random() % kBlock}, Operation::kWrite));
+      std::string message;
+      const int error = error_of([&] { expect_all(lines.size(), expected); }, &message);
+      found += error != 0;
+      EXPECT_TRUE(error == 0 || error == EBADMSG || error == ENODATA) << message;
+      EXPECT_TRUE(error == 0 ||
+                  (contains(message, runs.path().string()) && contains(message, "of a run) ")))
+          << message;
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(in_parts, 0u);
+  EXPECT_GT(found, 0u);
 }
 
 TEST_F(LineFiles, AFullDiskIsNamed) {

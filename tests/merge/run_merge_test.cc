@@ -439,7 +439,7 @@ TEST_P(RunMerge, PackedBlocksThatChangedOnTheDiskAreAnError) {
     for (int i = 0; i < 3; ++i) data.push_back(Bytes(4 * kBlock / size * size));
     for (const std::uint64_t from : {0, 5, 100}) {
       StoreShape shape = {.folders = 2};
-      shape.faults = std::make_shared<DamagedWrites>(from);
+      shape.faults = damaged_writes(from);
       const std::size_t buffers = least_read_buffers(GetParam(), 3, 2, kBlock, size) + 3;
       House house(std::max<std::size_t>(buffers, 2 + kWriteBehind), shape);
       Bytes result;

@@ -245,7 +245,7 @@ TEST_F(BlockPackerTest, PartsOfRunsAreReadToTheirEnds) {
       }
       ASSERT_TRUE(sink.finish(kBytes).ok());
     }
-    EXPECT_EQ(run.packed.saved_bytes() > kBytes / 8, compression == RunCompression::kAlways);
+    EXPECT_EQ(run.stored.saved_bytes() > kBytes / 8, compression == RunCompression::kAlways);
     BlockPacker packer(kBlock);
     for (const std::size_t behind : {std::size_t{1}, std::size_t{100}, kBlock}) {
       FileSource source(pool, std::make_unique<RunLayout>(run, 1, kBlock + behind, &packer), {});

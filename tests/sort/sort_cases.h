@@ -41,6 +41,13 @@ inline SortDiskFunction sort_disks(Backend backend, std::shared_ptr<FaultPlan> f
   };
 }
 
+// The same, where only the disks of runs have faults.
+inline SortDiskFunction run_disks(std::shared_ptr<FaultPlan> faults) {
+  return [faults](const std::string& folder) {
+    return with_faults(open_disk(), folder.empty() ? nullptr : faults);
+  };
+}
+
 template <typename Random>
 std::shared_ptr<FaultPlan> harmless_faults(Random& random) {
   return std::make_shared<RandomFaults>(

@@ -94,6 +94,59 @@ TYPED_TEST(SortOf, FaultsHappenToEveryRequest) {
   }
 }
 
+constexpr struct {
+  const char* name;
+  PlannedFault::Kind kind;
+  bool in_part;  // the rest is done
+  Operation operation;
+} kLies[] = {
+    {"a written bit is flipped", PlannedFault::Kind::kFlipped, true, Operation::kWrite},
+    {"a bit that is read is flipped", PlannedFault::Kind::kFlipped, true, Operation::kRead},
+    {"a write is torn", PlannedFault::Kind::kSilent, true, Operation::kWrite},
+    {"a write is lost", PlannedFault::Kind::kSilent, false, Operation::kWrite},
+    {"a read is torn", PlannedFault::Kind::kSilent, true, Operation::kRead},
+    {"a read gives what was there", PlannedFault::Kind::kSilent, false, Operation::kRead},
+};
+
+// A disk of runs that says that all went well, and has other bytes: the right ones come out
+// nevertheless, or an error that says where they should have been.
+TYPED_TEST(SortOf, ADiskThatLiesIsFoundOut) {
+  auto random = test_random();
+  unsigned found = 0;
+  for (const unsigned threads : thread_counts(random)) {
+    SmallSort<TypeParam> sort;
+    sort.options.resources.threads = threads;
+    for (const auto& lie : kLies) {
+      sort.options.resources.compression =
+          random() % 2 == 0 ? RunCompression::kAlways : RunCompression::kNever;
+      const auto all = counted(lie.operation);
+      sort.options.resources.open_disk = run_disks(all);
+      ASSERT_EQ(sort.run(), 0);
+      const std::uint64_t requests = all->attempts();
+      ASSERT_GT(requests, 8U);
+      const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 4, 1);
+      for (std::uint64_t k = random() % step; k < requests; k += step) {
+        SCOPED_TRACE(::testing::Message() << lie.name << ", threads " << threads << ", " << k);
+        const std::size_t bytes = lie.in_part ? random() % (std::size_t{16} << 10) : 0;
+        sort.options.resources.open_disk = run_disks(std::make_shared<FaultAt>(
+            k, PlannedFault{.kind = lie.kind, .bytes = bytes}, lie.operation));
+        std::string message;
+        const int error = sort.run(&message);
+        if (error == 0) continue;
+        ++found;
+        // A file may lack its end.
+        const bool is_short = error == ENODATA && lie.operation == Operation::kWrite;
+        EXPECT_TRUE(error == EBADMSG || is_short) << message;
+        EXPECT_TRUE(contains(message, "a temporary file in '") && contains(message, "of a run) ") &&
+                    contains(message, " at byte "))
+            << message;
+        if (this->HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(found, 5U);
+}
+
 // The file that is replaced stays as it was when the sort fails, and passes its mode on when not.
 TYPED_TEST(SortOf, WhatIsReplacedIsReplacedAtTheEnd) {
   SmallSort<TypeParam> sort;

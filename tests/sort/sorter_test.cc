@@ -593,8 +593,8 @@ TEST(Sorter, WhatIsPushedMayFail) {
   // The first cause whole, and each thing said once.
   const std::regex whole(
       "stream 'sorted records \\(reader\\)': stream 'run \\d+': reading a temporary file in '.*' "
-      "at "
-      "byte \\d+ \\(offset \\d+, block \\d+, window of blocks \\[\\d+, \\d+\\)\\) "
+      "\\(block \\d+ of a run\\) at byte \\d+ \\(offset \\d+, block \\d+, window of blocks "
+      "\\[\\d+, \\d+\\)\\) "
       "\\(offset \\d+, block \\d+, window of blocks \\[\\d+, \\d+\\)\\): Input/output error");
   EXPECT_TRUE(std::regex_match(what, whole)) << what;
   EXPECT_TRUE(fails([&] { second.sort(); }, ENOTRECOVERABLE));
