@@ -83,6 +83,10 @@ def machines(tmp_path_factory):
             shutil.rmtree(session, ignore_errors=True)  # Ray leaves its logs
 
 
+class Stopped(Exception):
+    pass
+
+
 @pytest.fixture(params=["stores", "folders"])
 def way(request, monkeypatch):
     """Whether what maps make fits into the stores at a time, or goes through folders in several waves."""
@@ -217,6 +221,7 @@ def test_lines_of_which_a_part_is_sampled(machines, tmp_path, rng, way, monkeypa
     """Borders that are no lines: each map puts what is equal to one on the same side."""
     monkeypatch.setattr(_ray_sort, "_SAMPLED", 1)
     monkeypatch.setattr(_ray_sort, "_LEAST_SAMPLE", 3)
+    monkeypatch.setattr(_ray_plan, "_LEAST_PART", 1000)
     lines = sorted("".join(rng.choice(["a", "b"], rng.integers(1, 9)).tolist()) for _ in range(3000))
     names = []
     (tmp_path / "in").mkdir()
@@ -247,6 +252,17 @@ def test_many_small_files_and_one_key(machines, tmp_path, rng):
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
     assert [one["records"] for one in manifest["inputs"]] == [os.path.getsize(name) // ITEM.itemsize for name in names]
     assert max(one["records"] for one in manifest["parts"]) < 2000
+
+
+def test_a_partition_larger_than_memory(machines, tmp_path, rng, monkeypatch):
+    monkeypatch.setattr(_ray_plan, "_IN_STORE", 0.2)
+    numbers = rng.integers(0, 1 << 60, (LEAST + (8 << 20)) // 8)
+    names = files_of(numbers, tmp_path / "in", 1, rng)
+    report = vortex.ray.sort(
+        names, tmp_path / "out", dtype="i8", partitions=1, memory=LEAST, folders=tmp_path / "runs"
+    )
+    assert report.waves > 1
+    np.testing.assert_array_equal(np.fromfile(tmp_path / "out/part-00000", np.int64), np.sort(numbers))
 
 
 def test_npy(machines, tmp_path, rng, monkeypatch):
@@ -367,10 +383,6 @@ def test_random_workers_are_killed(machines, tmp_path, rng, way):
     assert names_in(tmp_path / "in/out") == ["manifest.json", *(f"part-{at:05}" for at in range(6))]
 
 
-class Stopped(Exception):
-    pass
-
-
 def test_one_more_interrupt_waits(place, monkeypatch):
     """Until what the first one has left is removed."""
     job, removed = job_of(Storage().join(place, "out")), []
@@ -460,6 +472,7 @@ def test_many_runs_are_merged_in_passes(tmp_path, rng, kind, monkeypatch):
     found = form.merge([], names, str(tmp_path / "out"), LEAST, True)
     assert (tmp_path / "out").read_bytes() == expected.tobytes()
     assert found == form.summary(expected.reshape(-1))
+    assert not any(os.path.exists(name) for name in names)  # longer ones took their places
 
 
 def test_from_a_shell(machines, tmp_path, rng, capsys):
@@ -519,12 +532,13 @@ def test_failures_leave_nothing(machines, tmp_path, rng, way, trouble, stage, er
         assert failed.value.filename == names[-1]
 
 
-def test_a_full_folder(machines, tmp_path, rng, way):
+@pytest.mark.parametrize("size", ["100k", "1m"])  # where it is known before, and where it shows
+def test_a_full_folder(machines, tmp_path, rng, way, size):
     full = tmp_path / "full"
     full.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", full], capture_output=True, check=False)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", full], capture_output=True, check=False)
     if mounted.returncode:
-        pytest.skip(f"a file system of a megabyte cannot be mounted: {mounted.stderr.decode()}")
+        pytest.skip(f"a file system of {size} cannot be mounted: {mounted.stderr.decode()}")
     try:
         records, how, _ = random_records("100 bytes", rng, 20_000)
         names = files_of(records, tmp_path / "in", 3, rng)
@@ -532,6 +546,7 @@ def test_a_full_folder(machines, tmp_path, rng, way):
         with nothing_left(full, runs), pytest.raises(OSError) as failed:
             vortex.ray.sort(names, out, **how, partitions=6, folders=runs, memory=LEAST)
         assert failed.value.errno == errno.ENOSPC
+        assert ("its folders have" in str(failed.value)) == ((way, size) == ("folders", "100k"))
     finally:
         subprocess.run(["umount", full], check=True)
 
@@ -572,6 +587,24 @@ def test_objects(store, tmp_path, rng):
     assert vortex.ray.check("s3://bucket/out/manifest.json", storage_options=store) is None
     file_system.pipe_file("bucket/out/part-00001", b"")
     assert "part-00001" in vortex.ray.check("s3://bucket/out/manifest.json", storage_options=store)
+    # An error leaves nothing; neither does an upload whose writer was killed.
+    begun = {"Bucket": "bucket", "Key": "stopped/part-00001"}
+    other = {"Bucket": "bucket", "Key": "stopped/other"}
+    for one in (begun, other):
+        file_system.call_s3("create_multipart_upload", **one)
+
+    def stop(stage, done, total):
+        if stage == "writing" and done:
+            raise Stopped
+
+    with nothing_left(tmp_path), pytest.raises(Stopped):
+        vortex.ray.sort(
+            remote, "s3://bucket/stopped", **how, partitions=3, folders=tmp_path, storage_options=store, progress=stop
+        )
+    file_system.invalidate_cache()
+    assert not file_system.exists("bucket/stopped")
+    uploads = file_system.call_s3("list_multipart_uploads", Bucket="bucket")["Uploads"]
+    assert [one["Key"] for one in uploads] == ["stopped/other"]
     vortex.ray.sort(names, f"faulty://{tmp_path}/out", **how, partitions=3)
     assert output_of(tmp_path / "out", np.uint8).tobytes() == expected.tobytes()
     assert names_in(tmp_path / "out") == ["manifest.json", "part-00000", "part-00001", "part-00002"]

@@ -188,6 +188,7 @@ class Sort:
 
     def _through_folders(self, total: int) -> None:
         """What a lost node has merged is mapped again, and merged on another one."""
+        self._look_for_room(total)
         for attempt in range(_TRIES):
             if any(self._lacking(number) for number in range(len(self.waves))):
                 with self._stage("making again" if attempt else "mapping"):
@@ -195,6 +196,20 @@ class Sort:
             elif self._written(total):
                 return
         raise OSError(errno.EIO, f"nodes were lost {_TRIES} times while their runs were made again")
+
+    def _look_for_room(self, total: int) -> None:
+        """Before anything is mapped: each node will have runs for its partitions."""
+        asked = {
+            self.tasks.start(_ray_tasks.free_bytes, "look for room", node=node, soft=False, memory=0): at
+            for at, node in self._nodes.items()
+        }
+        for ref, at in asked.items():
+            with contextlib.suppress(*LOST):  # its partitions go elsewhere
+                free, first, end = self.tasks.result(ref), *self._groups[at]
+                wanted = total * (end - first) // (len(self._borders) + 1)
+                if free < wanted:
+                    said = f"the runs of node {self._nodes[at]} take {wanted} bytes, and its folders have {free}"
+                    raise OSError(errno.ENOSPC, said, (self.job.folders or ["its folder for temporary files"])[0])
 
     def _lacking(self, number: int) -> list[int]:
         """The groups whose nodes do not have a wave, and will need it."""

@@ -217,6 +217,17 @@ def check_part(job: Job, path: str, wanted: Summary) -> str:
     return ""
 
 
+def free_bytes(job: Job) -> int:
+    """In the folders of this machine for runs, those of each file system once."""
+    free = {}
+    for folder in job.folders_here():
+        while not os.path.isdir(folder):
+            folder = os.path.dirname(folder)
+        about = os.statvfs(folder)
+        free[os.stat(folder).st_dev] = about.f_bavail * about.f_frsize
+    return sum(free.values())
+
+
 def clean(job: Job) -> None:
     """Removes what this sort has in the folders of the node, which others may share and clean as well."""
     for folder in job.folders_here():

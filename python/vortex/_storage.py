@@ -121,6 +121,20 @@ class Storage:
         for one in self.names(folder):
             if unfinished.fullmatch(one):
                 self.remove(self.join(folder, one))
+        if self.is_remote(folder):
+            with contextlib.suppress(OSError):  # who may not list uploads
+                self._end_uploads(folder, re.compile(name))
+
+    def _end_uploads(self, folder: str, name: re.Pattern[str]) -> None:
+        """Those to S3 in several pieces, which nobody sees, and whose room is paid for."""
+        file_system, path = self._remote(folder)
+        if not hasattr(file_system, "call_s3"):
+            return
+        bucket, _, key = f"{path.rstrip('/')}/".partition("/")
+        for one in file_system.call_s3("list_multipart_uploads", Bucket=bucket, Prefix=key).get("Uploads", []):
+            if name.fullmatch(one["Key"][len(key) :]):
+                which = {"Bucket": bucket, "Key": one["Key"], "UploadId": one["UploadId"]}
+                file_system.call_s3("abort_multipart_upload", **which)
 
     @contextlib.contextmanager
     def new_file(self, name: str, scratch: str) -> Iterator[Any]:
