@@ -38,7 +38,9 @@ template <typename T>
 nanobind::tuple taken(std::vector<T>& values) {
   auto owner = std::make_unique<std::vector<T>>(std::move(values));
   values.clear();
-  values.reserve(owner->size());
+  // What comes next is about as long, and mostly needs no more room.
+  values.reserve(owner->size() + owner->size() / 8);
+  if (owner->capacity() / 5 > owner->size() / 4) owner->shrink_to_fit();
   owner->reserve(1);  // no bytes have a place, too
   const auto place = reinterpret_cast<std::uintptr_t>(owner->data());
   const std::size_t bytes = owner->size() * sizeof(T);

@@ -452,16 +452,20 @@ def test_mode_of_the_file(tmp_path):
     assert pq.read_table(source)["a"].to_pylist() == [1, 2]
 
 
-@pytest.mark.parametrize("by", ["number", "text", "narrow", "long"])
+@pytest.mark.parametrize("by", ["number", "text", "narrow", "long", "some long"])
 def test_memory(rng, tmp_path, peak_of, by):
-    rows, columns = {"narrow": (1_000_000, ["narrow"]), "long": (4_000, ["long"])}.get(by, (200_000, ["number", "text"]))
-    kinds = {"number": pa.int64(), "text": pa.string(), "narrow": pa.int8(), "long": pa.string()}
-    with pq.ParquetWriter(tmp_path / "in.parquet", pa.schema([(name, kinds[name]) for name in columns])) as out:
+    rows, columns = {"narrow": (1_000_000, ["narrow"]), "long": (4_000, ["long"]),
+                     "some long": (100_000, ["some long"])}.get(by, (200_000, ["number", "text"]))  # fmt: skip
+    kinds = {"number": pa.int64(), "narrow": pa.int8()}
+    schema = pa.schema([(name, kinds.get(name, pa.string())) for name in columns])
+    with pq.ParquetWriter(tmp_path / "in.parquet", schema) as out:
         for _ in range(20):
             number = rng.integers(0, 1 << 62, rows)
             values = {"number": number, "text": number.astype("U20"), "narrow": (number & 127).astype(np.int8)}
             if by == "long":
                 values["long"] = [f"{one:040d}" * 60 for one in number]
+            if by == "some long":
+                values["some long"] = [f"{one:040d}" * (60 if one % 128 == 1 else 1) for one in number]
             out.write_table(pa.table({name: values[name] for name in columns}))
     program = """
 import pyarrow.parquet
@@ -469,7 +473,7 @@ vortex.sort_table(sys.argv[1], sys.argv[2], sys.argv[3])  # PyArrow's own memory
 before, code_before = status("VmHWM"), status("RssFile")
 vortex.sort_table(sys.argv[4], sys.argv[2], sys.argv[3], memory=100 << 20)
 """
-    small = {"number": [1], "text": ["a"], "narrow": pa.array([1], pa.int8()), "long": ["a"]}
+    small = {"number": [1], "text": ["a"], "narrow": pa.array([1], pa.int8()), "long": ["a"], "some long": ["a"]}
     write(pa.table({name: small[name] for name in columns}), tmp_path / "small.parquet")
     kib, _ = peak_of(program, *(str(tmp_path / name) for name in ("small.parquet", "out.parquet")), by,
                      str(tmp_path / "in.parquet"))  # fmt: skip

@@ -108,11 +108,11 @@ def sort_table(
         os.scandir(folder).close()
     with _shown(progress, "rows") as shown:
         # Before anything is read: a wrong name or compression is told at once.
-        output = Output(target, schema, orders, nulls == "last", compression, min(128 << 20, memory // 8),
+        output = Output(target, schema, orders, nulls == "last", compression, min(128 << 20, memory // 10),
                         with_dictionaries(schema, samples))  # fmt: skip
         del samples
         with contextlib.closing(output):
-            sorter = _core.TableSorter(form.keys, form.restored, form.columns, wanted, memory // 8 * 5, where, threads)
+            sorter = _core.TableSorter(form.keys, form.restored, form.columns, wanted, memory // 16 * 9, where, threads)
             count = _push(sorter, form, files, memory, shown)
             sorter.sort()
             written, total = 0, min(count, wanted or count)
