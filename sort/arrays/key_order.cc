@@ -1,6 +1,6 @@
 #include "sort/arrays/key_order.h"
 
-#include "sort/memory/index_sort.h"
+#include "sort/kernels/index_sort.h"
 #include "vortex/detail/radix/split.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/sort.h"

@@ -10,7 +10,7 @@
 
 #include "sort/arrays/key_order.h"
 #include "sort/arrays/scratch.h"
-#include "sort/memory/index_sort.h"
+#include "sort/kernels/index_sort.h"
 #include "vortex/detail/radix/split.h"
 
 namespace vortex { inline namespace v0 { namespace detail {

@@ -9,8 +9,9 @@
 
 #include "sort/arrays/key_order.h"
 #include "sort/arrays/scratch.h"
+#include "sort/kernels/quick_sort.h"
+#include "sort/kernels/slice_sort.h"
 #include "sort/memory/compiled_sorts.h"
-#include "sort/memory/quick_sort.h"
 #include "sort/memory/shares.h"
 #include "vortex/detail/record/sort_key.h"
 
@@ -38,6 +39,7 @@ class PlaceEngine {
   // At least one key.
   void run() {
     const std::size_t count = shares_.count();
+    if (can_slice(count) && shares_.shares() == 1 && sort_in_slices()) return;
     const KeySample sample(keys_, count);
     KeyWords form(sample.likely_range(), count);
     // What is likely may be more than twice of what is.
@@ -72,6 +74,35 @@ class PlaceEngine {
 
   enum class Filled { kWords, kAscending, kDescending, kBeyond };
 
+  // As many keys as the caches hold, unless another way is faster.
+  bool sort_in_slices() {
+    const std::size_t count = shares_.count();
+    const std::size_t of_places = count * sizeof(std::uint32_t);
+    const std::size_t of_bits = count * sizeof(std::uint64_t);
+    const KeptMemory memory(of_bits + of_places + SliceRoom::bytes<std::uint32_t>(count), true);
+    auto* const room = static_cast<std::byte*>(memory.get());
+    auto* const bits = reinterpret_cast<std::uint64_t*>(room);
+    auto* const places = reinterpret_cast<std::uint32_t*>(room + of_bits);
+    OrderWatch watch(keys_, 0);
+    for (std::size_t at = 0; at < count; at += kBlock) {
+      const std::size_t size = std::min(kBlock, count - at);
+      keys_.read(at, size, bits + at);
+      watch.add(bits + at, at, size);
+    }
+    if (watch.ascending() || watch.descending()) {
+      watch.ascending() ? sink_.given() : sink_.reversed();
+      return true;
+    }
+    if (!slice_places(bits, count, places, room + of_bits + of_places)) return false;
+    std::uint64_t* const words = sink_.room();
+    // Words that tell places and nothing of the keys.
+    const KeyWords form({0, ~std::uint64_t{0}}, count);
+    std::copy_n(places, count, words);
+    sink_.start_words(form);
+    sink_.words(0, count, words);
+    return true;
+  }
+
   // Makes the words, unless there is a key beyond what they hold.
   Filled fill(std::uint64_t* words, const KeyWords& form) {
     std::atomic<bool> ascending{true}, descending{true}, beyond{false};
@@ -100,7 +131,7 @@ class PlaceEngine {
   // No two are equal, and they are in no order.
   void sort_words(std::uint64_t* words, bool doubles) {
     const std::size_t count = shares_.count();
-    const std::size_t most = max_quick_words<std::uint64_t>(doubles);
+    const std::size_t most = std::size_t{1} << (doubles ? 17 : 14);
     if (count <= most && quick_sort(words, count)) return;
     sort_in_place(words, count, word_rules<std::uint64_t>(doubles),
                   WordCodec<std::uint64_t>(KeyCode{}), threads_);

@@ -8,10 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "sort/kernels/quick_sort.h"
+#include "sort/kernels/slice_sort.h"
 #include "sort/memory/compiled_sorts.h"
 #include "sort/memory/few_values.h"
 #include "sort/memory/natural_runs.h"
-#include "sort/memory/quick_sort.h"
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/radix/kept_memory.h"
 
@@ -46,6 +47,37 @@ bool sort_by_runs(Record* records, std::size_t count, const SortRules<Record, Ke
       [&](Record* rest, std::size_t size) { sort_words(rest, size, rules, codec, threads); });
 }
 
+// Calls sort() for words in the codec's order.
+template <typename Bits, typename Codec, typename Sort>
+bool sort_encoded(Bits* words, std::size_t count, const Codec& codec, const Sort& sort) noexcept {
+  codec.encode(words, count);
+  const bool sorted = sort();
+  codec.decode(words, count);
+  return sorted;
+}
+template <typename Bits, typename Codec, typename Sort>
+VORTEX_WIDE_LOOPS bool sort_encoded_wide(Bits* words, std::size_t count, const Codec& codec,
+                                         const Sort& sort) noexcept {
+  return sort_encoded(words, count, codec, sort);
+}
+
+// Sorts words that the caches hold, unless another sort is faster. Throws std::bad_alloc with
+// nothing moved.
+template <typename Bits, typename Codec>
+bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& codec) {
+  const bool wide = isa_in_use() == Isa::kAvx512;
+  if (count > (wide ? kMaxQuickWords : kMaxSliced) || (!wide && count < kMinSliced)) return false;
+  // Parts of many that repeat end early.
+  const bool slices =
+      count >= kMinSliced &&
+      (count <= kMaxSliced || !FewValues<Bits, Codec>::seem_to_repeat({words, count}));
+  const KeptMemory memory(slices ? SliceRoom::bytes<Bits>(std::min(count, kMaxSliced)) : 0, true);
+  const SliceRoom room{slices ? memory.get() : nullptr, floats};
+  return wide ? sort_encoded_wide(words, count, codec,
+                                  [&] { return quick_sort(words, count, room); })
+              : sort_encoded(words, count, codec, [&] { return slice_sort(words, count, room); });
+}
+
 template <typename Record, typename KeyOf, typename Codec>
 void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& rules,
                 const Codec& codec, unsigned threads) {
@@ -55,12 +87,7 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
   }
   if (sort_by_runs(records, count, rules, codec, threads)) return;
   if constexpr (kBareKeys<KeyOf>) {
-    if (isa_in_use() == Isa::kAvx512 &&
-        (count <= max_quick_words<Record>(rules.floats) ||
-         (count <= kMaxQuickRepeatedWords &&
-          FewValues<Record, Codec>::seem_to_repeat({records, count})))) {
-      if (quick_sort(records, count, codec)) return;
-    }
+    if (sort_in_caches(records, count, rules.floats, codec)) return;
   }
   sort_in_place(records, count, rules, codec, threads);
 }
@@ -134,7 +161,7 @@ void sort_pairs_64(Pair64* pairs, std::size_t count, bool stable, unsigned threa
 
 void sort_distinct_words(std::uint64_t* words, std::size_t count, std::uint64_t* other,
                          DenseSorter<std::uint64_t, KeyOfWord>::Workspace& workspace) {
-  if (count <= max_quick_words<std::uint64_t>() && quick_sort(words, count)) return;
+  if (count <= kMaxQuickWords && quick_sort(words, count)) return;
   const auto rules = word_rules<std::uint64_t>();
   DenseSorter<std::uint64_t, KeyOfWord>(rules, workspace).sort(words, count, other, false);
 }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "sort/memory/index_sort.h"
+#include "sort/kernels/index_sort.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 

@@ -12,7 +12,6 @@
 #include "tests/array/chain_sort.h"
 #include "tests/array/nested_outliers.h"
 #include "tests/array/number_order.h"
-#include "tests/array/tagged_record.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -25,6 +24,33 @@ namespace vortex::parallel_sort_test { namespace {
 
 using namespace detail;
 
+// Records that know where they were.
+template <typename K, std::size_t bytes>
+struct TaggedRecord {
+  using Key = K;
+  K key;
+  std::uint32_t index;
+  char rest[bytes - sizeof(K) - 4];
+};
+
+struct KeyOfTagged {
+  template <typename R>
+  auto operator()(const R& record) const noexcept {
+    return record.key;
+  }
+};
+
+template <typename R>
+std::vector<R> tagged_records(const std::vector<typename R::Key>& keys) {
+  std::vector<R> records(keys.size());
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    records[i].key = keys[i];
+    records[i].index = static_cast<std::uint32_t>(i);
+    std::memset(records[i].rest, static_cast<int>(i % 251), sizeof records[i].rest);
+  }
+  return records;
+}
+
 // How many threads sort an array: under a sanitizer one of the teams, by chance.
 std::vector<unsigned> teams() {
   static auto random = test::test_random(1);
@@ -33,8 +59,7 @@ std::vector<unsigned> teams() {
 }
 
 template <typename K, std::size_t bytes>
-using Tagged = test::TaggedRecord<K, bytes>;
-using test::KeyOfTagged;
+using Tagged = TaggedRecord<K, bytes>;
 
 template <typename R, typename KeyOf>
 void sort_by_team(std::vector<R>& records, const SortRules<R, KeyOf>& rules, unsigned threads) {
@@ -98,7 +123,7 @@ class ChainSorterOf : public SortOf<R> {
  protected:
   static void expect_sorted(const std::vector<typename R::Key>& keys) {
     ASSERT_GE(keys.size(), SortOf<R>::kLeast);
-    std::vector<R> records = test::tagged_records<R>(keys);
+    std::vector<R> records = tagged_records<R>(keys);
     const std::vector<R> expected = test::stably_sorted_by(records, KeyOfTagged{});
     const test::ChainSortChunks chunks = test::sort_by_chains(std::span<R>(records), KeyOfTagged{});
     ASSERT_TRUE(test::same_bytes(records, expected));
@@ -121,7 +146,7 @@ class ParallelSortOf : public SortOf<R> {
  protected:
   static void expect_sorted(const std::vector<typename R::Key>& keys) {
     ASSERT_GE(keys.size(), SortOf<R>::kLeast);
-    const std::vector<R> records = test::tagged_records<R>(keys);
+    const std::vector<R> records = tagged_records<R>(keys);
     const std::vector<R> expected = test::stably_sorted_by(records, KeyOfTagged{});
     for (const unsigned threads : teams()) {
       std::vector<R> sorted = records;
@@ -300,7 +325,7 @@ TEST(ParallelSort, TheSameForAnyNumberOfThreads) {
       half_pairs[i] = {static_cast<std::int32_t>(word >> 48), static_cast<std::uint32_t>(i)};
       keys[i] = word >> 44;
     }
-    const auto records = test::tagged_records<Tagged<std::uint64_t, 24>>(keys);
+    const auto records = tagged_records<Tagged<std::uint64_t, 24>>(keys);
     auto by_one = std::tuple(numbers, half_pairs, records);
     const auto sort_all = [&](auto& arrays, unsigned threads) {
       const SortOptions options{.order = order, .threads = threads};

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "sort/memory/quick_sort.h"
+#include "sort/kernels/quick_sort.h"
 #include "tests/array/instruction_sets.h"
 #include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"

@@ -125,6 +125,7 @@ struct ClampedDigit {
 template <typename Bits, bool clamps = false>
 struct LinearDigit {
   using Float = std::conditional_t<sizeof(Bits) == 4, float, double>;
+  static constexpr unsigned kMaxSlices = 16384;
 
   Bits low = 0;
   Bits high = 0;
@@ -136,14 +137,18 @@ struct LinearDigit {
       key = key < low ? low : key;
       key = key < high ? key : high;
     }
+    return static_cast<unsigned>(static_cast<int>(scaled(key)));
+  }
+  // The slice, and where in it the key lies, of the range that holds it.
+  Float scaled(Bits key) const noexcept {
     // Each step keeps the order of numbers, however it is rounded.
-    return static_cast<unsigned>(static_cast<int>((number(key) - first) * factor));
+    return (number(key) - first) * factor;
   }
 
-  // At most `slices` < 2048 of them, of a range that is no single key. Its factor is 0 where the
-  // range is not one of numbers that can be cut so: NaNs, infinite ones and those near to them, or
-  // such as lie too near to each other. Their bits tell that: programs can have asked for signals
-  // where arithmetic is invalid or overflows.
+  // At most `slices` < kMaxSlices of them, of a range that is no single key. Its factor is 0 where
+  // the range is not one of numbers that can be cut so: NaNs, infinite ones and those near to them,
+  // or such as lie too near to each other. Their bits tell that: programs can have asked for
+  // signals where arithmetic is invalid or overflows.
   static LinearDigit of(const KeyRange<Bits>& range, unsigned slices) noexcept {
     using Limits = std::numeric_limits<Float>;
     LinearDigit digit{range.low, range.high, 0, 0};
@@ -152,7 +157,7 @@ struct LinearDigit {
     digit.first = number(range.low);
     const Float span = number(range.high) - digit.first;
     // A little less, so that the last key falls into the last slice.
-    if (span >= 2048 * Limits::min())
+    if (span >= kMaxSlices * Limits::min())
       digit.factor = static_cast<Float>(slices) / span * (1 - Float{1} / 65536);
     return digit;
   }

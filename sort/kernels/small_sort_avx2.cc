@@ -1,5 +1,5 @@
 // The base case with AVX2: up to 64 keys in registers, two such halves merged.
-#include "sort/memory/small_sort_avx512.h"
+#include "sort/kernels/small_sort_avx512.h"
 
 #if defined(__x86_64__)
 
@@ -7,7 +7,7 @@
 
 #define VORTEX_AVX2 __attribute__((target("avx2")))
 #define VORTEX_NETWORK_TARGET VORTEX_AVX2 __attribute__((always_inline)) inline
-#include "sort/memory/sorting_network.h"
+#include "sort/kernels/sorting_network.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 

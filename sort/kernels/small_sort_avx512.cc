@@ -1,12 +1,12 @@
 // The base case with AVX-512: 32 to 128 records in up to 16 registers.
-#include "sort/memory/small_sort_avx512.h"
+#include "sort/kernels/small_sort_avx512.h"
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-#include "sort/memory/avx512_lanes.h"
+#include "sort/kernels/avx512_lanes.h"
 #include "vortex/detail/array/small_sort.h"
 
 #if defined(__x86_64__)

@@ -1,4 +1,4 @@
-#include "sort/memory/index_sort.h"
+#include "sort/kernels/index_sort.h"
 
 #include <algorithm>
 #include <bit>

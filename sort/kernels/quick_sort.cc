@@ -4,15 +4,15 @@
 // Partitioning in place from both ends, so many vectors ahead that no store meets what has not been
 // read, is the plan of Bramas (A Novel Hybrid Quicksort Algorithm Vectorized using AVX-512 on Intel
 // Skylake, 2017). Words are compressed in registers: compressing to memory is slow on AMD's Zen 4.
-#include "sort/memory/quick_sort.h"
+#include "sort/kernels/quick_sort.h"
 
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "sort/memory/avx512_lanes.h"
-#include "sort/memory/small_sort_avx512.h"
+#include "sort/kernels/avx512_lanes.h"
+#include "sort/kernels/small_sort_avx512.h"
 #include "vortex/detail/array/small_sort.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -236,8 +236,13 @@ VORTEX_NETWORK_TARGET typename Cut::Bits middle_of_sample(
 // Calls itself for the smaller part.
 template <typename Cut>
 VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int levels,
-                              SmallSort<typename Cut::Bits> sort_few) noexcept {
+                              SmallSort<typename Cut::Bits> sort_few, SliceRoom room) noexcept {
   while (count > kMaxSmallSort) {
+    if (room.memory != nullptr && can_slice(count)) {
+      if (slice_sort(words, count, room)) return true;
+      // Few that are unevenly spread are rarely better in their parts.
+      if (count < 4 * kMinSliced) room.memory = nullptr;
+    }
     if (levels-- == 0) return false;
     const auto pivot = middle_of_sample<Cut>(words, count, sort_few);
     std::size_t lower = partition<Cut>(words, count, pivot);
@@ -249,11 +254,11 @@ VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int 
     }
     const std::size_t upper = count - lower;
     if (lower < upper) {
-      if (!quick_sort<Cut>(words, lower, levels, sort_few)) return false;
+      if (!quick_sort<Cut>(words, lower, levels, sort_few, room)) return false;
       words += lower;
       count = upper;
     } else {
-      if (!quick_sort<Cut>(words + lower, upper, levels, sort_few)) return false;
+      if (!quick_sort<Cut>(words + lower, upper, levels, sort_few, room)) return false;
       count = lower;
     }
   }
@@ -263,19 +268,21 @@ VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int 
 
 }  // namespace
 
-bool quick_sort(std::uint32_t* words, std::size_t count, int levels) noexcept {
+bool quick_sort(std::uint32_t* words, std::size_t count, int levels,
+                const SliceRoom& room) noexcept {
   if (isa_in_use() != Isa::kAvx512) return false;
-  return quick_sort<CutU32>(words, count, levels, &small_sort_u32_avx512);
+  return quick_sort<CutU32>(words, count, levels, &small_sort_u32_avx512, room);
 }
-bool quick_sort(std::uint64_t* words, std::size_t count, int levels) noexcept {
+bool quick_sort(std::uint64_t* words, std::size_t count, int levels,
+                const SliceRoom& room) noexcept {
   if (isa_in_use() != Isa::kAvx512) return false;
-  return quick_sort<CutU64>(words, count, levels, &small_sort_u64_avx512);
+  return quick_sort<CutU64>(words, count, levels, &small_sort_u64_avx512, room);
 }
 
 #else
 
-bool quick_sort(std::uint32_t*, std::size_t, int) noexcept { return false; }
-bool quick_sort(std::uint64_t*, std::size_t, int) noexcept { return false; }
+bool quick_sort(std::uint32_t*, std::size_t, int, const SliceRoom&) noexcept { return false; }
+bool quick_sort(std::uint64_t*, std::size_t, int, const SliceRoom&) noexcept { return false; }
 
 #endif
 

@@ -14,7 +14,7 @@
 
 #define VORTEX_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
 #define VORTEX_NETWORK_TARGET VORTEX_AVX512 __attribute__((always_inline)) inline
-#include "sort/memory/sorting_network.h"
+#include "sort/kernels/sorting_network.h"
 
 namespace vortex { inline namespace v0 { namespace detail { namespace {
 

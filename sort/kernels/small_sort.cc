@@ -3,7 +3,7 @@
 #include <array>
 #include <atomic>
 
-#include "sort/memory/small_sort_avx512.h"
+#include "sort/kernels/small_sort_avx512.h"
 #include "vortex/os/names.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
