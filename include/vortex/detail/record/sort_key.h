@@ -52,6 +52,15 @@ class RecordAt {
   const std::byte* at_;
 };
 
+// By a copy of the function where that costs nothing: compilers make vectors of what no store of
+// bits can change.
+template <typename T, typename Key>
+void take_keys(const T* records, std::size_t count, const Key& key, std::uint64_t* bits) noexcept {
+  using Own = std::conditional_t<std::is_trivially_copyable_v<Key>, const Key, const Key&>;
+  Own key_of = key;
+  for (std::size_t i = 0; i < count; ++i) bits[i] = key_of(records[i]);
+}
+
 // The key as `key` says, which must live as long. One record may be a copy at an address that does
 // not suit its type; several lie in the caller's array.
 template <typename T, typename KeyFunction>
@@ -65,9 +74,8 @@ SortKey sort_key_of(const OrderedKey<T, KeyFunction>& key) noexcept {
           .take_bits =
               [](const void* function, const void* records, std::size_t count,
                  std::uint64_t* bits) noexcept {
-                const Key& key_of = *static_cast<const Key*>(function);
-                const T* const record = static_cast<const T*>(records);
-                for (std::size_t i = 0; i < count; ++i) bits[i] = key_of(record[i]);
+                take_keys(static_cast<const T*>(records), count, *static_cast<const Key*>(function),
+                          bits);
               }};
 }
 
@@ -182,7 +190,7 @@ class RecordKeys {
   static void read(const void* context, std::size_t begin, std::size_t count,
                    std::uint64_t* bits) noexcept {
     const auto& keys = *static_cast<const RecordKeys*>(context);
-    for (std::size_t i = 0; i < count; ++i) bits[i] = keys.key_of_(keys.records_[begin + i]);
+    take_keys(keys.records_ + begin, count, keys.key_of_, bits);
   }
 
   const T* records_;
