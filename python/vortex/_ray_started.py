@@ -115,10 +115,10 @@ class Tasks:
         self._all.clear()
 
     def clean(self) -> None:
-        """Removes the folders of this sort on all nodes."""
+        """Removes the folders of this sort on all nodes that may have run its tasks: on others a worker would start."""
         refs = []
         for one in ray.nodes():
-            if one["Alive"]:
+            if one["Alive"] and one["Resources"].get("CPU", 0) >= 1:
                 strategy = NodeAffinitySchedulingStrategy(one["NodeID"], soft=False)
                 options = {"name": "vortex clean", "num_cpus": 0, "scheduling_strategy": strategy}
                 refs.append(_remote(_ray_tasks.clean).options(**options).remote(self.job))
