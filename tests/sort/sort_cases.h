@@ -43,8 +43,9 @@ inline SortDiskFunction sort_disks(Backend backend, std::shared_ptr<FaultPlan> f
 
 // The same, where only the disks of runs have faults.
 inline SortDiskFunction run_disks(std::shared_ptr<FaultPlan> faults) {
-  return [faults](const std::string& folder) {
-    return with_faults(open_disk(), folder.empty() ? nullptr : faults);
+  return [with = sort_disks(Backend::kThreads, std::move(faults)),
+          without = sort_disks(Backend::kThreads)](const std::string& folder) {
+    return folder.empty() ? without(folder) : with(folder);
   };
 }
 

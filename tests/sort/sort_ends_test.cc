@@ -124,7 +124,7 @@ TYPED_TEST(SortOf, ADiskThatLiesIsFoundOut) {
       ASSERT_EQ(sort.run(), 0);
       const std::uint64_t requests = all->attempts();
       ASSERT_GT(requests, 8U);
-      const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 4, 1);
+      const std::uint64_t step = long_tests() ? 1 : std::max<std::uint64_t>(requests / 3, 1);
       for (std::uint64_t k = random() % step; k < requests; k += step) {
         SCOPED_TRACE(::testing::Message() << lie.name << ", threads " << threads << ", " << k);
         const std::size_t bytes = lie.in_part ? random() % (std::size_t{16} << 10) : 0;

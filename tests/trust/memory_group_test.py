@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Sorts in a control group of exactly their -S and BESIDE: none is killed, and the output is right.
+
+  memory_group_test.py VORTEX_SORT VORTEX [--sanitized]
+
+Each prints its peak, page cache included. Without VORTEX_LONG_TESTS two kinds have one number of threads each.
+"""
+
+import array
+import os
+import pathlib
+import subprocess
+import sys
+import threading
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
+from folder_case import GNU, LONG, PROGRAMS, SANITIZED, SEED, FolderCase, main  # noqa: E402
+from memory_group import MemoryGroup, Refused  # noqa: E402
+
+OURS, VORTEX = PROGRAMS
+MIB = 1 << 20
+MEMORY = 64 * MIB
+BESIDE = 16 * MIB  # the program, its libraries and stacks, and what the kernel keeps for it
+BYTES = 80 * MIB
+THREADS = [1, 2, 5, 16]
+USUAL = ["test_records", "test_words"]
+
+
+@unittest.skipIf(SANITIZED, "a sanitizer's own memory counts against the limits")
+class InAGroup(FolderCase):
+    def setUp(self):
+        super().setUp()
+        if not LONG and self._testMethodName not in USUAL:
+            self.skipTest("takes long: VORTEX_LONG_TESTS=1 runs it")
+        try:
+            self.group = self.enterContext(MemoryGroup(MEMORY + BESIDE))
+        except Refused as refusal:
+            self.skipTest(str(refusal))
+
+    def threads(self):
+        return THREADS if LONG else self.random.sample(THREADS, 1)
+
+    def lines(self, count, make):
+        """So many lines, of which some come several times."""
+        return b"".join(self.random.choices([make(i) for i in range(100_000)], k=count))
+
+    def expect(self, command, expected, threads, stdin=None):
+        output = self.folder / "out"
+        feeding = None
+        read = None
+        if stdin is not None:
+            read, write = os.pipe()
+
+            def feed():
+                with os.fdopen(write, "wb") as pipe, open(self.folder / stdin, "rb") as data:
+                    while piece := data.read(MIB):
+                        pipe.write(piece)
+            feeding = threading.Thread(target=feed)
+            feeding.start()
+        outcome = self.group.run([*map(str, command), "-S", f"{MEMORY // MIB}M",
+                                  f"--parallel={threads}", "-T", str(self.folder), "-o", str(output)],
+                                 cwd=self.folder, stdin=read, env=self.environment(LC_ALL=self.locale))
+        if feeding:
+            os.close(read)
+            feeding.join()
+        about = f"seed {SEED}, {self.id()}, threads {threads}"
+        print(f"{about}: {outcome}, limit {self.group.limit / MIB:.0f} MiB", flush=True)
+        self.assertEqual((outcome.code, outcome.errors), (0, b""), about)
+        self.assertEqual(self.digest(output), expected, about)
+        output.unlink()
+
+    def digest(self, path):
+        return subprocess.run(["cksum", "-a", "blake2b", "--untagged", path], stdout=subprocess.PIPE,
+                              check=True).stdout.split()[0]
+
+    def of_lines(self, options, inputs, locale="C", stdin=None):
+        self.locale = locale
+        subprocess.run([GNU, *options, *inputs, *([stdin] if stdin else []), "-S", "1G", "-o", "expected"],
+                       cwd=self.folder, env=self.environment(LC_ALL=locale), check=True)
+        expected = self.digest(self.folder / "expected")
+        (self.folder / "expected").unlink()
+        for threads in self.threads():
+            self.expect([OURS, *options, *inputs], expected, threads, stdin)
+
+    def words(self, _):
+        return b"%x\n" % self.random.randrange(1 << 40)
+
+    def url(self, i):
+        return b"https://example.org/%d/articles/%x/of/a/section?page=%d\n" % (i % 7, self.random.randrange(1 << 60), i)
+
+    def test_words(self):
+        self.put("in", self.lines(BYTES // 11, self.words))
+        self.of_lines([], ["in"])
+
+    def test_urls_through_a_pipe(self):
+        self.put("in", self.lines(BYTES // 60, self.url))
+        self.of_lines([], [], stdin="in")
+
+    def test_numbers_once_each(self):
+        self.put("in", self.lines(BYTES // 2 // 11, self.words))
+        self.of_lines(["-n", "-u", "-s"], ["in"])
+
+    def test_a_locale(self):
+        self.put("in", self.lines(BYTES // 4 // 11, self.words))
+        self.of_lines(["-f"], ["in"], locale="C.UTF-8")
+
+    def test_long_lines(self):
+        text = self.random.randbytes(3 * MIB).replace(b"\n", b" ")
+        self.put("in", b"".join(text[at:at + self.random.choice([10, 1000, 300_000, 2 * MIB])] + b"\n"
+                                for at in (self.random.randrange(MIB) for _ in range(BYTES // MIB))))
+        self.of_lines([], ["in"])
+
+    def test_many_sorted_inputs(self):
+        names = []
+        for i in range(600):
+            lines = sorted(b"%d %d\n" % (self.random.randrange(10**9), i) for _ in range(2000))
+            names.append(self.put(f"in{i}", b"".join(lines)))
+        self.of_lines(["-m"], names)
+
+    def test_records(self):
+        self.locale = "C"
+        numbers = array.array("Q", self.random.randbytes(BYTES))
+        self.put("in", numbers.tobytes())
+        (self.folder / "expected").write_bytes(array.array("Q", sorted(numbers)).tobytes())
+        expected = self.digest(self.folder / "expected")
+        (self.folder / "expected").unlink()
+        for threads in self.threads():
+            self.expect([VORTEX, "sort", "--form", "u64", "in"], expected, threads)
+            self.expect([VORTEX, "sort", "--form", "u64", "-"], expected, threads, stdin="in")
+
+
+if __name__ == "__main__":
+    main()
