@@ -70,7 +70,8 @@ class PlaceEngine {
 
  private:
   static constexpr std::size_t kBlock = 512;
-  static constexpr std::size_t kLine = 64 / sizeof(std::uint64_t);
+  static constexpr std::size_t kLineBytes = 64;
+  static constexpr std::size_t kLine = kLineBytes / sizeof(std::uint64_t);
 
   enum class Filled { kWords, kAscending, kDescending, kBeyond };
 
@@ -79,7 +80,9 @@ class PlaceEngine {
     const std::size_t count = shares_.count();
     const std::size_t of_places = count * sizeof(std::uint32_t);
     const std::size_t of_bits = count * sizeof(std::uint64_t);
-    const KeptMemory memory(of_bits + of_places + SliceRoom::bytes<std::uint32_t>(count), true);
+    const std::size_t before_slices =
+        (of_bits + of_places + kLineBytes - 1) / kLineBytes * kLineBytes;
+    const KeptMemory memory(before_slices + SliceRoom::bytes<std::uint32_t>(count), true);
     auto* const room = static_cast<std::byte*>(memory.get());
     auto* const bits = reinterpret_cast<std::uint64_t*>(room);
     auto* const places = reinterpret_cast<std::uint32_t*>(room + of_bits);
@@ -93,7 +96,7 @@ class PlaceEngine {
       watch.ascending() ? sink_.given() : sink_.reversed();
       return true;
     }
-    if (!slice_places(bits, count, places, room + of_bits + of_places)) return false;
+    if (!slice_places(bits, count, places, room + before_slices)) return false;
     std::uint64_t* const words = sink_.room();
     // Words that tell places and nothing of the keys.
     const KeyWords form({0, ~std::uint64_t{0}}, count);
