@@ -176,6 +176,7 @@ RunLayout::RunLayout(Run& run, std::uint64_t first_block, std::uint64_t bytes,
     : SpreadLayout(run.places, "a run", bytes, first_block),
       run_(run),
       first_block_(first_block),
+      blocks_read_(run.store->blocks_of(bytes)),
       unpacker_(unpacker) {}
 
 FileLayout::Place RunLayout::locate(std::uint64_t unit, std::size_t bytes) noexcept {
@@ -210,12 +211,14 @@ std::size_t RunLayout::unpack(std::uint64_t unit, std::byte* begin, std::size_t 
   return run_.stored.packed(block) ? unpacker_->unpack(begin, packed) : packed;
 }
 
+// Others may forget places of blocks that are not read here.
 void RunLayout::describe(const Place& place, CauseText& text) const noexcept {
   for (unsigned file = 0; file < run_.store->files(); ++file) {
     if (&run_.store->disk(file) != place.disk) continue;
     text.text("a temporary file in '").text(run_.store->folder(file)).text("'");
     const std::uint64_t slot = place.offset / run_.store->block_bytes();
-    for (std::uint64_t block = 0; block < run_.blocks(); ++block) {
+    for (std::uint64_t i = 0; i < blocks_read_; ++i) {
+      const std::uint64_t block = first_block_ + i;
       const UnitPlace at = run_.places.place(block);
       if (at.file == file && at.slot == slot)
         text.text(" (block ").number(block).text(" of a run)");

@@ -209,6 +209,7 @@ class RunLayout : public SpreadLayout {
  private:
   Run& run_;
   const std::uint64_t first_block_ = 0;
+  const std::uint64_t blocks_read_ = 0;
   RunPacking* packing_ = nullptr;
   const FallingParts* parts_ = nullptr;
   BlockPacker* unpacker_ = nullptr;
