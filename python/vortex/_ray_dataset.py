@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, Iterator, NamedTuple
 
 import numpy as np
 import ray
 
+from ._ray_started import remote
 from ._table_files import arrow
 from ._table_rows import By, Keys, Order, keys_of, orders_of
 
@@ -35,12 +35,16 @@ def _with_keys(table: pa.Table, keys: Keys) -> pa.Table:
     return table.append_column(pa.field(_KEY, pa.large_binary(), nullable=False), column)
 
 
+def _key(keys: Keys, row: int) -> bytes:
+    return keys.data[keys.begin[row] : keys.begin[row + 1]].tobytes()
+
+
 def _count_up_to(keys: Keys, bound: bytes, with_bound: bool) -> int:
     """How many of some sorted keys come before `bound`, or are equal to it where those count, too."""
     low, high = 0, len(keys.begin) - 1
     while low < high:
         middle = (low + high) // 2
-        key = keys.data[keys.begin[middle] : keys.begin[middle + 1]].tobytes()
+        key = _key(keys, middle)
         if key < bound or with_bound and key == bound:
             low = middle + 1
         else:
@@ -66,10 +70,6 @@ class _Border(NamedTuple):
     key: bytes
     block: int
     place: int
-
-
-def _key(keys: Any, row: int) -> bytes:
-    return keys.data[keys.begin[row] : keys.begin[row + 1]].tobytes()
 
 
 def _table_of(block: Any) -> Any:
@@ -115,10 +115,7 @@ def _merged(refs: list[Any]) -> Iterator[Any]:
 
 def _started(function: Any, name: str, *arguments: Any, returns: int = 1) -> Any:
     options = {"name": f"vortex {name}", "num_returns": returns, "scheduling_strategy": "SPREAD"}
-    return _remote(function).options(**options).remote(*arguments)
-
-
-_remote = functools.cache(ray.remote)  # a function is sent to the cluster once
+    return remote(function).options(**options).remote(*arguments)
 
 
 class Sorting(NamedTuple):

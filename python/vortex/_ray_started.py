@@ -25,7 +25,7 @@ LOST = (
 
 Progress = Callable[[str, int, "int | None"], Any]
 
-_remote = functools.cache(ray.remote)  # a function is sent to the cluster once
+remote = functools.cache(ray.remote)  # a function is sent to the cluster once
 
 
 def _ready(refs: list[Any], count: int, seconds: float) -> list[Any]:
@@ -57,7 +57,7 @@ class Tasks:
         strategy = NodeAffinitySchedulingStrategy(node, soft=soft) if node else "SPREAD"
         memory = self.job.memory if memory is None else memory
         refs = (
-            _remote(_ray_tasks.run)
+            remote(_ray_tasks.run)
             .options(
                 name=f"vortex {name}",
                 num_cpus=1,
@@ -121,6 +121,6 @@ class Tasks:
             if one["Alive"] and one["Resources"].get("CPU", 0) >= 1:
                 strategy = NodeAffinitySchedulingStrategy(one["NodeID"], soft=False)
                 options = {"name": "vortex clean", "num_cpus": 0, "scheduling_strategy": strategy}
-                refs.append(_remote(_ray_tasks.clean).options(**options).remote(self.job))
+                refs.append(remote(_ray_tasks.clean).options(**options).remote(self.job))
         ray.wait(refs, num_returns=len(refs), timeout=_PATIENCE, fetch_local=False)
         _ray_tasks.clean(self.job)
