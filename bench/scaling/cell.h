@@ -11,6 +11,7 @@
 
 #include "bench/support/process_time.h"
 #include "vortex/detail/array/thread_team.h"
+#include "vortex/sort_resources.h"
 
 namespace vortex::bench {
 
@@ -75,6 +76,14 @@ bool measure_bandwidth(const Cell& cell, Result& result);
 bool measure_memory(const Cell& cell, Result& result);
 bool measure_files(const Cell& cell, Result& result);
 bool measure_streams(const Cell& cell, Result& result);
+
+// Sorts the file of a cell once, with a trace unless that has no name.
+SortReport sort_file_of(const Cell& cell, const std::string& trace = {});
+
+// Prints what the model of the study says of a sort of files with more threads and other disks, and
+// how near it is where it was measured: with one thread, from which it has its costs, and with the
+// cell's.
+void print_model(const Cell& cell);
 
 // The curves of a file of results, as SVG.
 std::string chart_of(const nlohmann::ordered_json& results);

@@ -184,8 +184,7 @@ void expect_sorted(const Cell& cell, const FileKind& kind, const std::string& pa
   }
 }
 
-template <typename Report>
-void note(const Report& report, Result& result) {
+void note(const SortReport& report, Result& result) {
   result.items = report.records_out;
   result.counters["runs"] = report.runs;
   result.counters["passes"] = report.passes;
@@ -204,42 +203,57 @@ void note_overlap(const SortReport& report, Result& result) {
   }
 }
 
-}  // namespace
-
-bool measure_files(const Cell& cell, Result& result) {
+const FileKind* kind_of(const Cell& cell) {
   const auto* const kind = std::find_if(std::begin(kKinds), std::end(kKinds),
                                         [&](const FileKind& one) { return one.name == cell.kind; });
-  if (kind == std::end(kKinds)) return false;
-  make_input(cell, *kind);
-  result.bytes = OpenFile(input_of(cell), O_RDONLY).bytes();
-  const std::string output = cell.folder + "/scaling.out";
+  return kind == std::end(kKinds) ? nullptr : kind;
+}
+
+std::string output_of(const Cell& cell) { return cell.folder + "/scaling.out"; }
+
+SortReport sort_file(const Cell& cell, const FileKind& kind, const std::string& trace) {
   SortResources resources;
   resources.memory_bytes = cell.memory_bytes;
   resources.folders = {cell.folder};
   resources.threads = cell.threads;
+  if (kind.record_bytes == 0) {
+    return sort_lines({.inputs = {input_of(cell)},
+                       .output = output_of(cell),
+                       .order = line_order(LineKeyOptions{}),
+                       .trace = trace,
+                       .resources = resources});
+  }
+  return external_sort({.inputs = {input_of(cell)},
+                        .output = output_of(cell),
+                        .format = RecordFormat(kind.record_bytes, {parse_record_key(kind.key)}),
+                        .trace = trace,
+                        .resources = resources});
+}
+
+}  // namespace
+
+SortReport sort_file_of(const Cell& cell, const std::string& trace) {
+  const FileKind* const kind = kind_of(cell);
+  if (kind == nullptr) throw std::runtime_error("no sort of files is called '" + cell.kind + "'");
+  make_input(cell, *kind);
+  const SortReport report = sort_file(cell, *kind, trace);
+  unlink(output_of(cell).c_str());
+  return report;
+}
+
+bool measure_files(const Cell& cell, Result& result) {
+  const FileKind* const kind = kind_of(cell);
+  if (kind == nullptr) return false;
+  make_input(cell, *kind);
+  result.bytes = OpenFile(input_of(cell), O_RDONLY).bytes();
   in_rounds(cell, result, [&] {
     if (cell.place != "tmpfs" && !drop_page_cache()) result.counters["warm"] = 1;
-    if (kind->record_bytes == 0) {
-      const LineSortOptions options{.inputs = {input_of(cell)},
-                                    .output = output,
-                                    .order = line_order(LineKeyOptions{}),
-                                    .resources = resources};
-      SortReport report;
-      result.time([&] { report = sort_lines(options); });
-      note(report, result);
-    } else {
-      const ExternalSortOptions options{
-          .inputs = {input_of(cell)},
-          .output = output,
-          .format = RecordFormat(kind->record_bytes, {parse_record_key(kind->key)}),
-          .resources = resources};
-      SortReport report;
-      result.time([&] { report = external_sort(options); });
-      note(report, result);
-      note_overlap(report, result);
-    }
-    expect_sorted(cell, *kind, output);
-    unlink(output.c_str());
+    SortReport report;
+    result.time([&] { report = sort_file(cell, *kind, {}); });
+    note(report, result);
+    note_overlap(report, result);
+    expect_sorted(cell, *kind, output_of(cell));
+    unlink(output_of(cell).c_str());
   });
   return true;
 }

@@ -11,6 +11,7 @@
 //                               pipelines pipelines_moves              two threads each
 //                               stream_write stream_read               one thread each
 //   scaling machine DISK [FOLDER...]  prints what the machine offers, and the disk, as JSON
+//   scaling model KIND [OPTION...]  prints what a sort of files would take with more threads
 //   scaling chart FILE        prints the file's curves as SVG
 //
 // Options: --threads=N, --mib=N of data, --memory-mib=N and --folder=DIR of files, --place=NAME,
@@ -146,11 +147,16 @@ int run(const std::vector<std::string>& arguments) {
   Cell cell;
   const std::vector<std::string> words = without_own_options(arguments, options_of(cell));
   if (words.empty()) {
-    std::fprintf(stderr, "usage: scaling KIND|machine|chart [OPTION...]\n");
+    std::fprintf(stderr, "usage: scaling KIND|machine|model|chart [OPTION...]\n");
     return 2;
   }
   if (words[0] == "machine") return describe_machine({words.begin() + 1, words.end()});
   if (words[0] == "chart" && words.size() == 2) return draw_chart(words[1]);
+  if (words[0] == "model" && words.size() == 2) {
+    cell.kind = words[1];
+    print_model(cell);
+    return 0;
+  }
   cell.kind = words[0];
   return measure(cell);
 }
