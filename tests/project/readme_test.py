@@ -11,7 +11,7 @@
   prints is compared with its comments `// prints: ...`.
 - Every message that the table of requirements in docs/building.md quotes occurs in the sources, word for
   word.
-- The tables of docs/headers.md are what is installed.
+- The lists of docs/headers.md are what is installed.
 """
 
 import os
