@@ -120,8 +120,11 @@ class VORTEX_EXPORT RecordKeys {
 
   // Appends a key for each record, in their order; their bytes need not be looked at twice, and may
   // be any. Errors are thrown and end the sort; those that `keys` throws may make it look for more
-  // room and call again, so they are passed on. One thread at a time calls it.
+  // room and call again, so they are passed on. One thread at a time calls it, unless any may.
   virtual void append(std::span<const std::string_view> records, KeyBatch& keys) const = 0;
+  // Whether any number of threads at a time may call append(): a sort of delimited records with
+  // several threads does so then.
+  virtual bool appended_by_any_thread() const noexcept;
 
   // Keys may be the beginnings of longer ones, which are mostly not needed: then this is true, and
   // records whose keys are equal have the order of their whole keys. Those are made whenever such

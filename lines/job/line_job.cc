@@ -18,9 +18,6 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// A key of a long record that is longer is not made beside the memory.
-constexpr std::size_t kMostKeyOfByte = 16;
-
 // Gives the whole pages of [begin, end) back. Returns their bytes.
 std::uint64_t give_pages_back(const char* begin, const char* end) noexcept {
   const std::uintptr_t page = os::page_bytes();
@@ -76,6 +73,7 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   first_.emplace(order_, plan_.first_records);
   // An input that is longer than the arena does not fit in memory; a shorter one may.
   divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
+  begin_texts();
   cold_arenas_ = plan_.threads > 1 ? arenas_.size() : 0;
   fill(0);
 }
@@ -102,162 +100,6 @@ std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t byte
   const std::span<char> room = arenas_[filling_]->free_room().subspan(LineArena::kPushRoom, bytes);
   if (room.data() != so_far.data()) std::memmove(room.data(), so_far.data(), so_far.size());
   return room;
-}
-
-void LineJob::take(std::span<const std::string_view> records) {
-  context_.note_user();
-  const WorkSpan span(SpanKind::kTake);
-  batch_begin_ = records_;
-  while (records_ - batch_begin_ < records.size()) {
-    // What cannot be cut is a run, since a sorted index is not sorted again.
-    if (first_->is_time_to_cut(*arenas_[filling_])) make_room({});
-    const auto left = records.subspan(records_ - batch_begin_);
-    if (!order_.has_keys) {
-      for (const std::string_view record : left) {
-        if (first_->is_behind({}, record)) {
-          ++records_;
-          continue;
-        }
-        if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) [[likely]] {
-          take_with_key({}, record);
-          continue;
-        }
-        long_lines_->take({}, record);
-        ++records_;
-      }
-    } else if (left.front().size() > kLongRecord) {
-      take_long(left.front());
-    } else {
-      const auto batch = left.first(records_together(left));
-      make_keys(*line_order_.keys, batch, keys_);
-      for (std::size_t i = 0; i < batch.size(); ++i) {
-        if (!first_->is_behind(keys_.key(i), batch[i])) {
-          take_with_key(keys_.key(i), batch[i]);
-        } else {
-          ++records_;
-        }
-      }
-    }
-  }
-  const std::span<const char> free = arenas_[filling_]->free_room();
-  warmer_->note(free.data(), free.data() + free.size());
-}
-
-void LineJob::take_with_key(std::string_view key, std::string_view record) {
-  // Keys of short records are long where they are made of something else.
-  const bool is_long = key.size() > kLongRecord;
-  if (is_long && take_apart(key, record)) [[unlikely]] {
-    ++records_;
-    return;
-  }
-  if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
-    if (is_long && plan_.most_runs(stored_bytes(key, record, true)) < 2) [[unlikely]]
-      refuse(record);
-    while (!arenas_[filling_]->push(key, record)) [[unlikely]] make_room_for(record);
-    if (recent_) recent_->note(arenas_[filling_]->newest());
-  }
-  ++records_;
-}
-
-// Long records are kept apart where not everything fits in memory. Who wants runs compressed wants
-// little space taken, and where no folder takes a file the memory may hold everything.
-LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) {
-  const LongLines::Way way = long_lines_->way_of(key_bytes, record_bytes);
-  if (way == LongLines::Way::kWithOthers || !keeps_long_apart_ ||
-      plan_.compression == RunCompression::kAlways) {
-    return LongLines::Way::kWithOthers;
-  }
-  if (fits_) return LongLines::Way::kWithOthers;
-  keeps_long_apart_ = long_lines_->open();
-  return keeps_long_apart_ ? way : LongLines::Way::kWithOthers;
-}
-
-// Takes a record that is not to lie in memory, or only another in its place. The key is shorter
-// then, and may lie behind the record in free room.
-bool LineJob::take_apart(std::string_view key, std::string_view record) {
-  switch (way_of(key.size(), record.size())) {
-    case LongLines::Way::kWithOthers:
-      return false;
-    case LongLines::Way::kApart:
-      long_lines_->take(key, record);
-      return true;
-    case LongLines::Way::kStandIn:
-      break;
-  }
-  if (recent_ && recent_->contains(key, record)) return true;
-  const std::string_view stand_in = long_lines_->take_for_stand_in(record);
-  while (!arenas_[filling_]->push(key, stand_in)) make_room_for(stand_in);
-  if (recent_) recent_->note(arenas_[filling_]->newest());
-  return true;
-}
-
-// A key may be several times as long as its record: it is made in the arena, where both stay.
-void LineJob::take_long(std::string_view record) {
-  if (!long_lines_->needs_keys() &&
-      way_of(record.size(), record.size()) == LongLines::Way::kApart) {
-    long_lines_->take({}, record);
-  } else {
-    while (!push_long(record)) {
-      if (take_beside(record)) break;
-      make_room_for(record);
-    }
-  }
-  ++records_;
-}
-
-// False, and the record lies where it did or in free room: there is none for its key, too.
-bool LineJob::push_long(std::string_view& record) {
-  LineArena& arena = *arenas_[filling_];
-  const std::span<char> room = arena.free_room();
-  if (room.size() < record.size() + 2 * LineArena::kPushRoom) return false;
-  char* const place = room.data() + LineArena::kPushRoom;
-  if (record.data() != place) std::memmove(place, record.data(), record.size());
-  record = {place, record.size()};
-  KeyBatch key(room.subspan(LineArena::kPushRoom + record.size())
-                   .first(room.size() - record.size() - 2 * LineArena::kPushRoom));
-  try {
-    make_keys(*line_order_.keys, {&record, 1}, key);
-  } catch (const KeyRoomFull&) {
-    return false;
-  }
-  if (first_->is_behind(key.key(0), record) || take_apart(key.key(0), record)) return true;
-  if (recent_ && recent_->contains(key.key(0), record)) return true;
-  const std::uint64_t bytes = stored_bytes(key.key(0), record, true);
-  if (plan_.most_runs(bytes) < 2) refuse(record);
-  arena.push_in_place(record.size(), key.key(0).size());
-  if (recent_) recent_->note(arena.newest());
-  return true;
-}
-
-// Takes a record apart, whose key is made beside the memory where that would hold little more if
-// the arena were empty. False: the record stays where it is.
-bool LineJob::take_beside(std::string_view record) {
-  const LineArena& arena = *arenas_[filling_];
-  if (arenas_.size() > 1 || arena.free_room().size() < memory_->size() / 2 ||
-      way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) {
-    return false;
-  }
-  std::optional<RawMemory> beside;
-  try {
-    beside.emplace(kMostKeyOfByte * record.size() + kLongRecord, PageKind::kSmall);
-  } catch (const Error&) {
-    return false;  // the arena may do
-  }
-  KeyBatch key({beside->data(), beside->size()});
-  try {
-    make_keys(*line_order_.keys, {&record, 1}, key);
-  } catch (const KeyRoomFull&) {
-    return false;
-  }
-  return take_apart(key.key(0), record);
-}
-
-void LineJob::refuse(std::string_view record) const {
-  throw RecordTooLong(static_cast<std::size_t>(records_ - batch_begin_),
-                      "of " + format_bytes(record.size()) + " is longer" +
-                          (order_.has_keys ? ", with its key," : "") +
-                          " than the memory has room for: sort with more than " +
-                          format_bytes(plan_.memory_bytes));
 }
 
 // The arena has no room for the record, which may lie in what it has free.
@@ -329,6 +171,7 @@ RunGrowth::Told LineJob::told(bool beside) {
 void LineJob::end_forming() {
   context_.note_user();
   warmer_.reset();
+  pieces_.clear();
   background_.finish();
   long_lines_->sort();
   if (runs_->empty() && !runs_->is_open()) {

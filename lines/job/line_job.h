@@ -19,6 +19,7 @@
 #include "lines/memory/first_lines.h"
 #include "lines/memory/line_arena.h"
 #include "lines/memory/recent_keys.h"
+#include "lines/memory/record_piece.h"
 #include "lines/record/stored_record.h"
 #include "lines/runs/long_lines.h"
 #include "sort/job/sort_context.h"
@@ -91,6 +92,18 @@ class LineJob final {
   // Copies records. Throws RecordTooLong where one does not fit with its key; Error: ECANCELED;
   // what the disks report, and what keys throw.
   void take(std::span<const std::string_view> records);
+
+  // Whether texts may be taken: how many at a time, of about how many bytes.
+  std::size_t texts_at_once() const noexcept { return pieces_.size(); }
+  std::size_t text_bytes() const noexcept { return text_bytes_; }
+  struct TakenTexts {
+    std::uint64_t records = 0;
+    std::uint64_t bytes = 0;
+    bool is_all = false;  // if not, a record that is to be taken by itself comes next, or may come
+  };
+  // The same by all threads, which look for the records of a text each. Takes the first bytes of
+  // the texts only where one has a record that is long, or has a long key, or more than expected.
+  TakenTexts take(std::span<const ScatteredText> texts, const RecordFraming& framing);
   std::uint64_t records() const noexcept { return records_; }
 
   // No more come: either all are sorted in memory, or all are in runs.
@@ -117,6 +130,10 @@ class LineJob final {
 
  private:
   void give_back_free_room() noexcept;
+  void begin_texts();
+  std::size_t put_together(std::size_t first, std::size_t end);
+  void push_all(const RecordPiece& piece);
+  void note_filled();
   void divide(unsigned parts);
   void add_arena(std::size_t bytes);
   void take_with_key(std::string_view key, std::string_view record);
@@ -154,6 +171,9 @@ class LineJob final {
   std::optional<FirstLines> first_;
   std::optional<detail::ThreadTeam> team_;
   KeyBatch keys_;
+  std::vector<std::unique_ptr<RecordPiece>> pieces_;  // of texts
+  std::vector<LineArena::Place> places_;              // for them
+  std::size_t text_bytes_ = 0;
   std::uint64_t records_ = 0;
   std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
 

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cerrno>
 
+#include "lines/memory/record_piece.h"
 #include "lines/runs/block_forecasts.h"
 #include "lines/runs/line_run.h"
 #include "lines/text/framed_input.h"
@@ -35,11 +36,17 @@ constexpr std::uint64_t kMemoryOfRun = 6;
 // into.
 constexpr std::uint64_t kBlocksOfRun = 4;
 constexpr std::uint64_t kOtherBlocks = 6;
+// With more threads more merges go on side by side.
+constexpr unsigned kMergesOfBlocks = 2;
 constexpr std::size_t kReadAhead = 4;
 // The shares of the memory for reading ahead and writing behind while runs are formed: with them
 // the disk goes on while an arena is sorted, and while a run is waited for.
 constexpr std::uint64_t kReadAheadShare = 8;
 constexpr std::uint64_t kWriteBehindShare = 20;
+// What threads take to find records side by side, and what is worth a thread.
+constexpr std::uint64_t kTextsShare = 32;
+constexpr std::size_t kLeastText = std::size_t{16} << 10;
+constexpr std::size_t kMostText = std::size_t{256} << 10;
 // A writer for each thread, for parts of the output of a sort in memory, where all of them take no
 // more of it.
 constexpr std::uint64_t kAllWritersShare = 32;
@@ -98,10 +105,12 @@ std::size_t block_for_requests(std::size_t least, std::uint64_t memory, std::uin
 }
 
 std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> bytes,
-                           std::uint64_t request_cost) {
+                           std::uint64_t request_cost, unsigned threads) {
   const std::uint64_t run_bytes = memory / kMemoryOfRun;
   const std::uint64_t runs = bytes ? *bytes / run_bytes + 1 : kAssumedRuns;
-  const std::uint64_t wanted = memory / (kBlocksOfRun * runs + kOtherBlocks);
+  const std::uint64_t merges = std::max(threads, kMergesOfBlocks);
+  const std::uint64_t wanted =
+      memory / ((kBlocksOfRun * runs + 2 * kOtherBlocks) * merges / kMergesOfBlocks - kOtherBlocks);
   const std::size_t block =
       std::bit_floor(std::clamp<std::uint64_t>(wanted, kSmallBlock, kMaxBlock));
   // Three runs must fit, however small the memory; and the kernel limits the maps.
@@ -117,11 +126,27 @@ std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> by
              : block_for_requests(chosen, memory, runs, request_cost);
 }
 
+// Returns the memory that it takes to find the records of some texts at once.
+std::uint64_t plan_texts(LinePlan& plan, std::uint64_t memory) {
+  const std::uint64_t bytes = memory / kTextsShare / RecordPiece::kTimesText;
+  plan.texts_at_once =
+      static_cast<unsigned>(std::min<std::uint64_t>(plan.threads, bytes / kLeastText));
+  if (plan.texts_at_once < 2) plan.texts_at_once = 0;
+  if (plan.texts_at_once == 0) return 0;
+  plan.text_bytes =
+      static_cast<std::size_t>(std::min<std::uint64_t>(bytes / plan.texts_at_once, kMostText));
+  return plan.texts_at_once * plan.text_bytes * RecordPiece::kTimesText;
+}
+
 // The arena gets what reading ahead of records and writing behind them leave. Returns the bytes of
 // their blocks.
 std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t read_ahead,
                            std::size_t write_behind) {
-  plan.reader = FramedInput::reading(read_ahead, plan.block_bytes);
+  const std::uint64_t texts = plan_texts(plan, memory);
+  const auto held = static_cast<std::size_t>(
+      detail::units_for(plan.texts_at_once * plan.text_bytes, plan.block_bytes) + 1);
+  plan.reader = FramedInput::reading(read_ahead - std::min(read_ahead - 1, held - 1),
+                                     plan.block_bytes, texts == 0 ? 1 : held);
   plan.run_write_behind = write_behind;
   std::uint64_t blocks =
       FileSource::blocks_needed(plan.reader, plan.block_bytes) + plan.writing_blocks();
@@ -133,8 +158,8 @@ std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t rea
   plan.forming_blocks = blocks;
   const std::uint64_t arena =
       memory - std::min(memory, blocks * (plan.block_bytes + kBytesBesideBlock));
-  plan.arena_bytes =
-      static_cast<std::size_t>(arena - std::min(arena, sorting_bytes(arena / 3, plan.threads)));
+  plan.arena_bytes = static_cast<std::size_t>(
+      arena - std::min(arena, texts + sorting_bytes(arena / 3, plan.threads)));
   return blocks * plan.block_bytes;
 }
 
@@ -152,7 +177,7 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
   plan.request_cost_bytes = resources.request_cost_bytes.value_or(0);
   plan.block_bytes = resources.block_bytes != 0
                          ? resources.block_bytes
-                         : suitable_block(memory, bytes, plan.request_cost_bytes);
+                         : suitable_block(memory, bytes, plan.request_cost_bytes, plan.threads);
   // One writer, and a merge of each thread.
   const RunPacking::Plan packing =
       RunPacking::plan(resources.compression, plan.block_bytes, plan.threads + 1, memory);
@@ -170,7 +195,7 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
     plan.writer = {.comeback_blocks = 0, .write_behind = ahead, .request_bytes = plan.block_bytes};
     if (plan_forming(plan, memory, ahead, ahead) <= memory / 4) break;
   }
-  plan.merged_reader = plan.reader;
+  plan.merged_reader = FramedInput::reading(plan.writer.write_behind, plan.block_bytes);
   if (bytes && *bytes > plan.arena_bytes) {
     const std::uint64_t blocks = memory / plan.block_bytes;
     const auto read_ahead = static_cast<std::size_t>(blocks / kReadAheadShare);
@@ -327,6 +352,17 @@ std::uint64_t LinePlan::private_bytes() const noexcept {
 std::size_t LinePlan::writing_blocks() const {
   return std::max(FileWriterBase::blocks_needed(writer, block_bytes),
                   LineRunWriter::blocks_needed(run_write_behind));
+}
+
+// To write a run takes a quarter of the time of what is done with its records before.
+unsigned LinePlan::run_parts(std::uint64_t bytes) const {
+  constexpr std::uint64_t kThreadsOfPart = 4;
+  constexpr std::uint64_t kLeastBlocks = 3;
+  constexpr std::uint64_t kBlocksOfPart = 16;  // half a block of it is not used
+  const std::uint64_t worth = bytes / block_bytes / kBlocksOfPart;
+  const std::uint64_t most = std::min<std::uint64_t>((run_write_behind + 1) / kLeastBlocks, worth);
+  return static_cast<unsigned>(
+      std::max<std::uint64_t>(std::min<std::uint64_t>(threads / kThreadsOfPart, most), 1));
 }
 
 unsigned LinePlan::writers_at_once() const {

@@ -40,6 +40,10 @@ struct MergedInput {
 struct LinePlan : SortPlan {
   std::size_t forming_blocks = 0;  // of the pool, in use at the same time beside arenas
 
+  // Texts whose records are found side by side, and their bytes each; 0: one thread finds them.
+  unsigned texts_at_once = 0;
+  std::size_t text_bytes = 0;
+
   FileSourceOptions reader;         // of an input whose records become runs
   FileSourceOptions merged_reader;  // of one that is sorted already
   FileWriterOptions writer;         // of the output
@@ -86,6 +90,12 @@ struct LinePlan : SortPlan {
   std::uint64_t private_bytes() const noexcept;
 
   std::size_t writing_blocks() const;  // of the output or a run
+  // Parts of a run of `bytes` that are worth writing side by side, beside what goes on meanwhile;
+  // and their blocks written behind, which together are those of a run.
+  unsigned run_parts(std::uint64_t bytes) const;
+  std::size_t write_behind_of_part(std::size_t parts) const noexcept {
+    return (run_write_behind + 1) / parts - 1;
+  }
   // Writers of parts of the output that there is memory for while an arena is full.
   unsigned writers_at_once() const;
 

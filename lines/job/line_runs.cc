@@ -80,6 +80,37 @@ void LineRuns::end_part(const StoredRecord& last, std::uint64_t in_common) {
   parts_.push_back(std::move(part));
 }
 
+// Each part learns by itself whether packing pays.
+RunPacking& LineRuns::packing_of_part(std::size_t part) {
+  while (packing_of_parts_.size() <= part) {
+    packing_of_parts_.push_back(std::make_unique<RunPacking>(plan_.compression, plan_.block_bytes));
+  }
+  return *packing_of_parts_[part];
+}
+
+void LineRuns::form_in_parts(std::size_t parts, std::uint64_t most_bytes, detail::ThreadTeam& team,
+                             const std::function<void(std::size_t part, LineRunWriter& run)>& write,
+                             const std::function<PartEnd(std::size_t part)>& end_of) {
+  open();
+  std::vector<std::unique_ptr<LineRunWriter>> writers;
+  for (std::size_t part = 0; part < parts; ++part) {
+    writers.push_back(std::make_unique<LineRunWriter>(
+        store(), order_, packing_of_part(part), plan_.write_behind_of_part(parts),
+        plan_.forecast_bytes, most_bytes, watch().stop()));
+  }
+  team.run(parts, [&](std::size_t part) { write(part, *writers[part]); });
+  std::vector<LineRun> written;
+  written.push_back(writers.back()->finish());
+  for (std::size_t part = parts - 1; part-- > 0;) {
+    const PartEnd end = end_of(part);
+    written.push_back(writers[part]->finish_before(written.back(), end.last, end.in_common));
+  }
+  for (const LineRun& part : written) count_bytes(part.run.stored_bytes());
+  std::reverse(written.begin(), written.end());
+  add(joined(std::move(written)));
+  count_run();
+}
+
 void LineRuns::end_open() {
   if (open_) {
     add(finish(*open_));

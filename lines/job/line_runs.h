@@ -18,6 +18,7 @@
 #include "sort/runs/run_store.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
@@ -84,6 +85,17 @@ class LineRuns final : public RunList<LineRun> {
   void end_part(const StoredRecord& last, std::uint64_t in_common);
   bool falls() const noexcept { return !parts_.empty(); }
 
+  // As form(), of a run whose `parts` lie one behind the other and are written side by side: calls
+  // `write` with the number and the writer of each, and then `end_of` with all numbers but the
+  // last. Each has a record at least, and `most_bytes` at most.
+  struct PartEnd {
+    StoredRecord last;            // record of the part
+    std::uint64_t in_common = 0;  // of the next record with that
+  };
+  void form_in_parts(std::size_t parts, std::uint64_t most_bytes, detail::ThreadTeam& team,
+                     const std::function<void(std::size_t part, LineRunWriter& run)>& write,
+                     const std::function<PartEnd(std::size_t part)>& end_of);
+
   // Merges until one merge can take all that are left, in half of the memory if that is to do and
   // two fit in it. Throws Error(ENOMEM) when the memory does not hold a merge of two.
   void reduce_to_one_merge(bool in_half);
@@ -96,12 +108,14 @@ class LineRuns final : public RunList<LineRun> {
   std::uint64_t bytes_of(const LineRun& run) const noexcept override { return run.run.bytes; }
   LineRun merged(std::vector<LineRun> runs) override;
   void begin_run(std::optional<LineRunWriter>& run, std::uint64_t most_bytes);
+  RunPacking& packing_of_part(std::size_t part);
   LineRun finish(LineRunWriter& run);
 
   const StoredOrder order_;
   const LinePlan& plan_;
   std::optional<LineRunWriter> open_;
   std::vector<LineRun> parts_;  // of a run that falls
+  std::vector<std::unique_ptr<RunPacking>> packing_of_parts_;
 };
 
 // The first records that a cursor goes to, each counted as many times as it is there.

@@ -173,12 +173,13 @@ void RunGrowth::write_rest(const LineArena& sorted, const Told& told) {
 void RunGrowth::write(const LineArena& sorted, std::span<const IndexEntry> entries, bool falls,
                       bool goes_on, const Told& told) {
   falls = falls && (runs_.falls() || goes_on);
+  if (!falls && !goes_on && !runs_.is_open() && write_in_parts(sorted, entries, told)) return;
   if (falls || !runs_.is_open()) {
     const std::uint64_t most_bytes = most_bytes_of(sorted);
     runs_.open_run(goes_on && !falls ? std::max(most_bytes, bytes_of_long_run()) : most_bytes);
     if (!runs_.falls()) edge_.clear();
   }
-  append(ArenaCursor(entries, order_), falls, told);
+  append(runs_.open_one(), ArenaCursor(entries, order_), falls || edge_.empty(), told);
   if (falls) end_part(entries.back());
   const char* const edge = stored_at(falls ? entries.front() : entries.back());
   const char* end = edge;
@@ -198,10 +199,35 @@ void RunGrowth::end_part(const IndexEntry& last) {
   runs_.end_part(record, in_common);
 }
 
-// The first that are wanted, behind which nobody looks. `falls`: they begin a part of their run.
-void RunGrowth::append(ArenaCursor cursor, bool falls, const Told& told) {
-  LineRunWriter& run = runs_.open_one();
-  bool first = falls || edge_.empty();
+// Writes a run of its own by several threads, if it is long.
+bool RunGrowth::write_in_parts(const LineArena& sorted, std::span<const IndexEntry> entries,
+                               const Told& told) {
+  // Each part has address space for all of them.
+  const unsigned count = plan_.run_parts(sorted.stored_bytes());
+  if (count < 2 || plan_.first_records != 0 || stack_bytes_of_thread() != 0) return false;
+  const auto parts = divide_index(entries, count);
+  if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.empty(); })) {
+    return false;
+  }
+  const auto at = [&](const IndexEntry& entry) {
+    return stored_record_at(stored_at(entry), order_.has_keys);
+  };
+  if (!writers_) writers_.emplace(plan_.run_parts(plan_.memory_bytes));
+  runs_.form_in_parts(
+      count, most_bytes_of(sorted), *writers_,
+      [&](std::size_t part, LineRunWriter& run) {
+        append(run, ArenaCursor(parts[part], order_), true, told);
+      },
+      [&](std::size_t part) {
+        const StoredRecord last = at(parts[part].back());
+        const StoredRecord next = at(parts[part + 1].front());
+        return LineRuns::PartEnd{last, difference(last, next, order_, 0).chunk};
+      });
+  return true;
+}
+
+// The first that are wanted, behind which nobody looks. `first`: they begin their run, or a part.
+void RunGrowth::append(LineRunWriter& run, ArenaCursor cursor, bool first, const Told& told) const {
   StoredRecord before;
   if (!first) before = stored_record_at(edge_.data(), order_.has_keys);
   FirstOfCursor<ArenaCursor> wanted(cursor, plan_.first_records);
@@ -218,7 +244,7 @@ void RunGrowth::append(ArenaCursor cursor, bool falls, const Told& told) {
 }
 
 void RunGrowth::spill(const LineArena& sorted, ArenaCursor rest, const Told& told) {
-  runs_.form(most_bytes_of(sorted), [&](LineRunWriter&) { append(rest, false, told); });
+  runs_.form(most_bytes_of(sorted), [&](LineRunWriter& run) { append(run, rest, true, told); });
 }
 
 void RunGrowth::end_open() {

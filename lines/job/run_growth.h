@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include "lines/job/line_runs.h"
 #include "lines/memory/line_arena.h"
 #include "lines/record/stored_record.h"
+#include "vortex/detail/array/thread_team.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -52,7 +54,9 @@ class RunGrowth {
   ArenaShare all_of(const LineArena& sorted, std::size_t late) const;
   void write(const LineArena& sorted, std::span<const IndexEntry> entries, bool falls, bool goes_on,
              const Told& told);
-  void append(ArenaCursor cursor, bool falls, const Told& told);
+  bool write_in_parts(const LineArena& sorted, std::span<const IndexEntry> entries,
+                      const Told& told);
+  void append(LineRunWriter& run, ArenaCursor cursor, bool first, const Told& told) const;
   void end_part(const IndexEntry& last);
   void end_open();
   std::uint64_t bytes_of_long_run() const;
@@ -62,6 +66,7 @@ class RunGrowth {
   LineRuns& runs_;
   // Of the open run, as it is stored: its last record, or its first where it falls.
   std::string edge_;
+  std::optional<detail::ThreadTeam> writers_;  // of parts, once there are any
 };
 
 }}  // namespace vortex::v0

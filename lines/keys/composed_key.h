@@ -26,6 +26,7 @@ class ComposedKey : public RecordKeys {
               std::span<const KeySpecification> keys, const std::array<char, 16>& random_seed);
 
   void append(std::span<const std::string_view> records, KeyBatch& keys) const override;
+  bool appended_by_any_thread() const noexcept override { return true; }
   // Keys end behind the first rule of the first text that a locale orders.
   bool shortened() const noexcept override { return first_collated_ != nullptr; }
   void append_whole(std::string_view record, std::string& key) const override;

@@ -27,6 +27,7 @@ class FirstLines {
     return chunk != bound_chunk_ ? chunk > bound_chunk_ : is_behind_bound({decides, record});
   }
 
+  bool is_limited() const noexcept { return most_ != 0; }
   // Where few are wanted, they are sorted long before the memory is full.
   bool is_time_to_cut(const LineArena& arena) const noexcept {
     return most_ != 0 && arena.records() >= cut_at_;

@@ -72,6 +72,26 @@ bool LineArena::push(std::string_view key, std::string_view record) noexcept {
   return true;
 }
 
+std::optional<LineArena::Place> LineArena::reserve(std::uint64_t records,
+                                                   std::uint64_t bytes) noexcept {
+  if (free_room().size() < bytes + records * sizeof(IndexEntry)) return std::nullopt;
+  const Place place{front_, index_};
+  front_ += bytes;
+  index_ -= records;
+  return place;
+}
+
+void LineArena::put(Place& place, std::string_view key, std::string_view record) const noexcept {
+  char* const begin = place.front;
+  char* at = begin;
+  if (order_.has_keys) at = write_length(at, key.size());
+  at = write_length(at, record.size());
+  if (order_.has_keys) at = copy_text(at, key);
+  place.front = copy_text(at, record);
+  const std::string_view sorted_by = order_.has_keys ? key : std::string_view(at, record.size());
+  *--place.index = {chunk_at(sorted_by, 0) ^ order_.flip, reinterpret_cast<std::uint64_t>(begin)};
+}
+
 void LineArena::push_in_place(std::size_t record_bytes, std::size_t key_bytes) noexcept {
   char* const begin = front_;
   char* const from = begin + kPushRoom;
@@ -206,6 +226,22 @@ void ArenaPart::measure() noexcept {
   }
 }
 
+std::vector<std::span<const IndexEntry>> divide_index(std::span<const IndexEntry> index,
+                                                      std::size_t parts) {
+  std::vector<std::span<const IndexEntry>> all;
+  std::size_t begin = 0;
+  for (std::size_t part = 0; part < parts; ++part) {
+    std::size_t end = index.size() / parts * (part + 1);
+    if (part + 1 == parts) end = index.size();
+    end = std::max(end, begin);
+    // Equal records stay together, for only the first of them counts.
+    while (end < index.size() && index[end].key == kSameKey) ++end;
+    all.push_back(index.subspan(begin, end - begin));
+    begin = end;
+  }
+  return all;
+}
+
 std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, unsigned parts,
                                                      std::uint64_t least_bytes,
                                                      detail::ThreadTeam& team) {
@@ -213,15 +249,8 @@ std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, uns
   std::vector<std::unique_ptr<ArenaPart>> all;
   // An arena with less text than that has no part that is long enough.
   if (arena.stored_bytes() / least_bytes < parts) parts = 1;
-  std::size_t begin = 0;
-  for (unsigned part = 0; part < parts; ++part) {
-    std::size_t end = index.size() / parts * (part + 1);
-    if (part + 1 == parts) end = index.size();
-    end = std::max(end, begin);
-    // Equal records stay together, for only the first of them counts.
-    while (end < index.size() && index[end].key == kSameKey) ++end;
-    all.push_back(std::make_unique<ArenaPart>(index.subspan(begin, end - begin), arena.order()));
-    begin = end;
+  for (const std::span<const IndexEntry> part : divide_index(index, parts)) {
+    all.push_back(std::make_unique<ArenaPart>(part, arena.order()));
   }
   if (parts == 1) return all;
   team.run(parts, [&](std::size_t part) { all[part]->measure(); });

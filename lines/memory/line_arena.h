@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -63,6 +64,17 @@ class LineArena {
   // The same for a record that lies kPushRoom behind the beginning of free_room(), with its key
   // right behind it and room for an index entry behind that.
   void push_in_place(std::size_t record_bytes, std::size_t key_bytes) noexcept;
+
+  // Where records are put that have been counted.
+  struct Place {
+    char* front;
+    IndexEntry* index;
+  };
+  // Takes the room of records that are put there later, with their keys and lengths, in their
+  // order: by any thread, beside others. None: there is no room.
+  std::optional<Place> reserve(std::uint64_t records, std::uint64_t bytes) noexcept;
+  // Copies a record there, which does not lie in the arena, and goes behind it.
+  void put(Place& place, std::string_view key, std::string_view record) const noexcept;
 
   // The memory that records have not taken. A record may be put together in it, kPushRoom behind
   // its beginning, before it is pushed.
@@ -193,6 +205,11 @@ class ArenaPart {
   std::uint64_t counted_ = 0;
   std::uint64_t text_bytes_ = 0;
 };
+
+// Cuts a sorted index into `parts` parts of about as many records each, one behind the other; equal
+// ones are together, so a part may be empty.
+std::vector<std::span<const IndexEntry>> divide_index(std::span<const IndexEntry> index,
+                                                      std::size_t parts);
 
 // Divides a sorted arena into `parts` parts at most, of about as many records each, one behind the
 // other in the order. If there are several, they are measured and have `least_bytes` of text each

@@ -65,6 +65,13 @@ bool RecentKeys::contains(std::string_view key, std::string_view record) noexcep
   return true;
 }
 
+bool RecentKeys::passes(std::uint64_t keys) noexcept {
+  if (skip_ < keys) return false;
+  skip_ -= keys;
+  slot_ = nullptr;
+  return true;
+}
+
 void RecentKeys::forget() noexcept {
   for (Place& place : table_) give_count(place);
   std::fill(table_.begin(), table_.end(), Place{});

@@ -27,6 +27,8 @@ class RecentKeys {
   // Returns whether an equal key is known; a counted order counts it then. If not, note() may be
   // called with the entry of this record.
   bool contains(std::string_view key, std::string_view record) noexcept;
+  // Whether none of the next `keys` is looked at; they are passed over then.
+  bool passes(std::uint64_t keys) noexcept;
   void note(IndexEntry& entry) noexcept {
     if (slot_ == nullptr) return;
     give_count(*slot_);

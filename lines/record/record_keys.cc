@@ -33,6 +33,8 @@ void touch(std::string_view text) noexcept {
 
 RecordKeys::~RecordKeys() = default;
 
+bool RecordKeys::appended_by_any_thread() const noexcept { return false; }
+
 bool RecordKeys::shortened() const noexcept { return false; }
 
 void RecordKeys::append_whole(std::string_view, std::string&) const {}
@@ -65,10 +67,16 @@ void KeyBatch::clear() noexcept {
 
 void make_keys(const RecordKeys& keys, std::span<const std::string_view> records, KeyBatch& batch) {
   batch.clear();
+  append_keys(keys, records, batch);
+}
+
+void append_keys(const RecordKeys& keys, std::span<const std::string_view> records,
+                 KeyBatch& batch) {
+  const std::size_t before = batch.keys();
   keys.append(records, batch);
-  if (batch.keys() == records.size()) return;
+  if (batch.keys() - before == records.size()) return;
   throw Error(EINVAL, "of " + std::to_string(records.size()) + " records " +
-                          std::to_string(batch.keys()) + " keys were made");
+                          std::to_string(batch.keys() - before) + " keys were made");
 }
 
 std::size_t records_together(std::span<const std::string_view> records) noexcept {

@@ -13,6 +13,9 @@ namespace vortex { inline namespace v0 {
 // Leaves the keys of these records in `batch`, and no others. Throws Error(EINVAL) when it is not
 // one for each record, and what `keys` throws.
 void make_keys(const RecordKeys& keys, std::span<const std::string_view> records, KeyBatch& batch);
+// The same, behind those that are there.
+void append_keys(const RecordKeys& keys, std::span<const std::string_view> records,
+                 KeyBatch& batch);
 
 // Keys of longer records are made one at a time, where the memory of the sort has room for them.
 inline constexpr std::size_t kLongRecord = std::size_t{8} << 10;

@@ -13,6 +13,8 @@ namespace {
 // The first batch is small, since many inputs may be open at once.
 constexpr std::size_t kFirstBatchRecords = 16;
 constexpr std::size_t kMostBatchRecords = 1024;
+// A text of fewer bytes is not worth a thread.
+constexpr std::size_t kLeastText = std::size_t{4} << 10;
 // What is put together is lengthened by pieces as long as it is, so that little of the copy belongs
 // to the next record; by this many bytes at least.
 constexpr std::size_t kLeastPiece = 4096;
@@ -71,7 +73,14 @@ std::string_view FramedInput::unused() const noexcept {
 // Goes on to the next piece. Returns false at the end.
 bool FramedInput::read_piece() {
   if (at_end_) return false;
-  const std::string_view piece = text_->next();
+  std::string_view piece;
+  if (ahead_.empty()) {
+    piece = text_->next();
+  } else {
+    text_->pass_first();
+    piece = ahead_.front();
+    ahead_.erase(ahead_.begin());
+  }
   at_end_ = piece.empty();
   if (at_end_) return false;
   piece_ = piece;
@@ -109,6 +118,72 @@ std::span<const std::string_view> FramedInput::next() {
   records_ += records;
   count_lines(records);
   return std::span(batch_).first(records);
+}
+
+void ScatteredText::end_behind_last(char byte) noexcept {
+  while (!parts.empty()) {
+    std::string_view& last = parts.back();
+    const std::size_t kept = last.rfind(byte) + 1;  // npos + 1 is 0
+    bytes -= last.size() - kept;
+    last = last.substr(0, kept);
+    if (kept != 0) return;
+    parts.pop_back();
+  }
+}
+
+// Makes at least so many bytes be there, if they can be.
+void FramedInput::read_beside(std::size_t bytes) {
+  std::size_t there = unused().size();
+  for (const std::string_view piece : ahead_) there += piece.size();
+  while (there < bytes) {
+    const std::string_view piece = text_->next_beside();
+    if (piece.empty()) return;
+    ahead_.push_back(piece);
+    there += piece.size();
+  }
+}
+
+// Moves the beginning of the pieces to the text: up to the end of the record that has its byte
+// `bytes`. Returns false where that is not there, or is long.
+bool FramedInput::move_records(std::span<std::string_view>& pieces, std::size_t bytes,
+                               ScatteredText& text) const {
+  for (; !pieces.empty() && text.bytes <= bytes + kLongRecord; pieces = pieces.subspan(1)) {
+    std::string_view& piece = pieces.front();
+    const std::size_t from = bytes > text.bytes ? bytes - text.bytes - 1 : 0;
+    const std::size_t end = piece.find(framing_.delimiter(), from);
+    text.append(piece.substr(0, end == piece.npos ? end : end + 1));
+    if (end == piece.npos) continue;
+    piece.remove_prefix(end + 1);
+    return text.bytes <= bytes + kLongRecord;
+  }
+  return false;
+}
+
+std::size_t FramedInput::next_texts(std::span<ScatteredText> texts, std::size_t bytes) {
+  if (framing_.kind() != RecordFraming::Kind::kDelimited || at_end_) return 0;
+  if (done_ == read_ && !read_piece()) return 0;
+  read_beside(texts.size() * bytes);
+  std::vector<std::string_view> pieces{unused()};
+  pieces.insert(pieces.end(), ahead_.begin(), ahead_.end());
+  std::size_t all = 0;
+  for (const std::string_view piece : pieces) all += piece.size();
+  const std::size_t each = std::min(std::max(all / texts.size(), kLeastText), bytes);
+  std::span<std::string_view> left(pieces);
+  std::size_t count = 0;
+  for (; count < texts.size(); ++count) {
+    texts[count].clear();
+    if (move_records(left, each, texts[count])) continue;
+    texts[count].end_behind_last(framing_.delimiter());
+    if (texts[count].bytes != 0 && texts[count].bytes <= each) ++count;
+    break;
+  }
+  return count;
+}
+
+void FramedInput::pass(std::uint64_t records, std::uint64_t bytes) {
+  records_ += records;
+  done_ += bytes;
+  while (done_ > read_) read_piece();
 }
 
 // Puts a piece, which is done then, behind the record in the assembly room, where `spare` bytes

@@ -34,13 +34,31 @@ class LongRecordError : public Error {
   explicit LongRecordError(const std::string& message) : Error(EMSGSIZE, message) {}
 };
 
+// Whole records in their framing, one behind the other, wherever the pieces are that have them.
+struct ScatteredText {
+  std::vector<std::string_view> parts;
+  std::size_t bytes = 0;
+
+  void clear() noexcept {
+    parts.clear();
+    bytes = 0;
+  }
+  void append(std::string_view part) {
+    if (!part.empty()) parts.push_back(part);
+    bytes += part.size();
+  }
+  // Leaves what lies in front of the last byte like this, and that.
+  void end_behind_last(char byte) noexcept;
+};
+
 // Finds the records of an input. A batch lies in one piece of its text, or is one record that
 // crosses a border, in the assembly room.
 class FramedInput {
  public:
-  // The way in which a text may be read ahead.
-  static FileSourceOptions reading(std::size_t read_ahead, std::size_t request_bytes) {
-    return {.blocks_for_stream = 1,
+  // The way in which a text may be read ahead, with `held` blocks for next_texts().
+  static FileSourceOptions reading(std::size_t read_ahead, std::size_t request_bytes,
+                                   std::size_t held = 1) {
+    return {.blocks_for_stream = held,
             .read_ahead = read_ahead,
             .requests = {.request_bytes = request_bytes}};
   }
@@ -60,6 +78,14 @@ class FramedInput {
   // inside guarded(). Throws LongRecordError; Error: EINVAL for what is no record, and the text's.
   std::span<const std::string_view> next();
 
+  // What would come next, as texts of about `bytes` each, or less, which others may look for
+  // records; they are valid until the following call. Returns how many. None where records are not
+  // delimited, where a long one comes, near to the end, and where the text has no more blocks: what
+  // comes is got by next(). Throws as that does.
+  std::size_t next_texts(std::span<ScatteredText> texts, std::size_t bytes);
+  // The first `bytes` of those texts, with so many records, have been taken. The rest comes again.
+  void pass(std::uint64_t records, std::uint64_t bytes);
+
   // The number of the first record of the batch, from 0 on, and its offset.
   std::uint64_t first_record() const noexcept { return first_record_; }
   std::uint64_t first_offset() const noexcept { return first_offset_; }
@@ -76,6 +102,9 @@ class FramedInput {
  private:
   bool read_piece();
   std::string_view unused() const noexcept;
+  void read_beside(std::size_t bytes);
+  bool move_records(std::span<std::string_view>& pieces, std::size_t bytes,
+                    ScatteredText& text) const;
   void pass_mark() noexcept;
   char* lengthen(std::string_view& record, std::string_view piece, const char* advice,
                  std::size_t spare = 0);
@@ -87,8 +116,9 @@ class FramedInput {
   std::string at_place(std::uint64_t record, std::uint64_t offset) const;
 
   const std::unique_ptr<InputText> text_;
-  std::string_view piece_;  // the newest of the text
-  bool at_end_ = false;     // and the last
+  std::string_view piece_;               // of the text, where next() looks for records
+  std::vector<std::string_view> ahead_;  // the ones behind it that are there already
+  bool at_end_ = false;                  // and the last
   const std::string name_;
   const RecordFraming framing_;
   std::uint64_t longest_;
@@ -96,7 +126,7 @@ class FramedInput {
   std::vector<std::string_view> batch_;
   bool batch_full_ = false;  // and might be larger
   std::uint64_t done_ = 0;   // bytes up to the end of the last batch
-  std::uint64_t read_ = 0;   // bytes up to the end of the newest piece
+  std::uint64_t read_ = 0;   // bytes up to the end of that piece
   std::uint64_t records_ = 0;
   std::uint64_t first_record_ = 0;
   std::uint64_t first_offset_ = 0;

@@ -57,7 +57,7 @@ InputText::InputText(BlockFile file, std::size_t buffer_bytes, std::optional<Blo
 
 InputText::~InputText() {
   on_stop_.reset();
-  if (source_ && held_) source_->release(block_ - 1, held_);
+  while (!held_.empty()) pass_first();
 }
 
 // Tells whether the rest is worth blocks.
@@ -77,24 +77,35 @@ void InputText::begin_blocks() {
 std::string_view InputText::next() {
   if (std::exchange(read_first_, false)) return piece_;
   if (wants_blocks()) begin_blocks();
+  while (!held_.empty()) pass_first();
   if (source_ && !blocks_ended_ && next_block()) return piece_;
   // An input that has offsets may have grown behind the end that it had.
   if (source_ && layout_->sequential()) return {};
   return fill();
 }
 
+std::string_view InputText::next_beside() {
+  const bool has_room = source_ && held_.size() < source_->blocks_for_stream();
+  return has_room && !blocks_ended_ && next_block() ? piece_ : std::string_view();
+}
+
+void InputText::pass_first() noexcept {
+  if (held_.empty()) return;
+  source_->release(block_ - held_.size(), held_.front());
+  held_.erase(held_.begin());
+}
+
 // Returns false at the end.
 bool InputText::next_block() {
-  if (held_) source_->release(block_ - 1, std::exchange(held_, Block{}));
   const Source::Taken taken = source_->take(block_, block_);
   if (taken.status.error == ECANCELED) throw Error(ECANCELED, kSortInterrupted);
   if (taken.status.error != 0) throw Error(taken.status.error, taken.status.cause);
   blocks_ended_ = !taken.block;
   if (blocks_ended_) return false;
-  held_ = taken.block;
+  held_.push_back(taken.block);
   ++block_;
   read_ += taken.bytes;
-  piece_ = {reinterpret_cast<const char*>(source_->pool().home(held_)), taken.bytes};
+  piece_ = {reinterpret_cast<const char*>(source_->pool().home(taken.block)), taken.bytes};
   return true;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stop_token>
 #include <string_view>
+#include <vector>
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
@@ -67,6 +68,11 @@ class InputText {
   // first one holds four bytes, unless the text is shorter. Waits for it, so not inside guarded().
   // Throws Error: ECANCELED; ENODATA that says where a file ends now; what reading reports.
   std::string_view next();
+  // The same, and the pieces before stay valid until next(), or until pass_first() has been called
+  // for each; an empty one: there is no room for more of them, or it comes from next() alone.
+  std::string_view next_beside();
+  // The first piece that is there is not needed any more.
+  void pass_first() noexcept;
 
   // A pipe is read with plain calls until there are blocks for the rest.
   void read_rest_ahead(BlockReading blocks) {
@@ -101,7 +107,7 @@ class InputText {
   std::unique_ptr<FileSource> source_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::uint64_t block_ = 0;  // the number of the next one
-  Block held_;
+  std::vector<Block> held_;  // the ones in front of it that are there
   bool blocks_ended_ = false;
 };
 

@@ -1,0 +1,260 @@
+// How a sort of lines takes records into memory.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "lines/fields/key_bytes.h"
+#include "lines/job/line_job.h"
+#include "lines/record/record_keys.h"
+#include "vortex/error.h"
+#include "vortex/thread/activity.h"
+
+namespace vortex { inline namespace v0 {
+
+namespace {
+
+// A key of a long record that is longer is not made beside the memory.
+constexpr std::size_t kMostKeyOfByte = 16;
+
+}  // namespace
+
+void LineJob::take(std::span<const std::string_view> records) {
+  context_.note_user();
+  const WorkSpan span(SpanKind::kTake);
+  batch_begin_ = records_;
+  while (records_ - batch_begin_ < records.size()) {
+    // What cannot be cut is a run, since a sorted index is not sorted again.
+    if (first_->is_time_to_cut(*arenas_[filling_])) make_room({});
+    const auto left = records.subspan(records_ - batch_begin_);
+    if (!order_.has_keys) {
+      for (const std::string_view record : left) {
+        if (first_->is_behind({}, record)) {
+          ++records_;
+          continue;
+        }
+        if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) [[likely]] {
+          take_with_key({}, record);
+          continue;
+        }
+        long_lines_->take({}, record);
+        ++records_;
+      }
+    } else if (left.front().size() > kLongRecord) {
+      take_long(left.front());
+    } else {
+      const auto batch = left.first(records_together(left));
+      make_keys(*line_order_.keys, batch, keys_);
+      for (std::size_t i = 0; i < batch.size(); ++i) {
+        if (!first_->is_behind(keys_.key(i), batch[i])) {
+          take_with_key(keys_.key(i), batch[i]);
+        } else {
+          ++records_;
+        }
+      }
+    }
+  }
+  note_filled();
+}
+
+void LineJob::take_with_key(std::string_view key, std::string_view record) {
+  // Keys of short records are long where they are made of something else.
+  const bool is_long = key.size() > kLongRecord;
+  if (is_long && take_apart(key, record)) [[unlikely]] {
+    ++records_;
+    return;
+  }
+  if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
+    if (is_long && plan_.most_runs(stored_bytes(key, record, true)) < 2) [[unlikely]]
+      refuse(record);
+    while (!arenas_[filling_]->push(key, record)) [[unlikely]] make_room_for(record);
+    if (recent_) recent_->note(arenas_[filling_]->newest());
+  }
+  ++records_;
+}
+
+// Long records are kept apart where not everything fits in memory. Who wants runs compressed wants
+// little space taken, and where no folder takes a file the memory may hold everything.
+LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) {
+  const LongLines::Way way = long_lines_->way_of(key_bytes, record_bytes);
+  if (way == LongLines::Way::kWithOthers || !keeps_long_apart_ ||
+      plan_.compression == RunCompression::kAlways) {
+    return LongLines::Way::kWithOthers;
+  }
+  if (fits_) return LongLines::Way::kWithOthers;
+  keeps_long_apart_ = long_lines_->open();
+  return keeps_long_apart_ ? way : LongLines::Way::kWithOthers;
+}
+
+// Takes a record that is not to lie in memory, or only another in its place. The key is shorter
+// then, and may lie behind the record in free room.
+bool LineJob::take_apart(std::string_view key, std::string_view record) {
+  switch (way_of(key.size(), record.size())) {
+    case LongLines::Way::kWithOthers:
+      return false;
+    case LongLines::Way::kApart:
+      long_lines_->take(key, record);
+      return true;
+    case LongLines::Way::kStandIn:
+      break;
+  }
+  if (recent_ && recent_->contains(key, record)) return true;
+  const std::string_view stand_in = long_lines_->take_for_stand_in(record);
+  while (!arenas_[filling_]->push(key, stand_in)) make_room_for(stand_in);
+  if (recent_) recent_->note(arenas_[filling_]->newest());
+  return true;
+}
+
+// A key may be several times as long as its record: it is made in the arena, where both stay.
+void LineJob::take_long(std::string_view record) {
+  if (!long_lines_->needs_keys() &&
+      way_of(record.size(), record.size()) == LongLines::Way::kApart) {
+    long_lines_->take({}, record);
+  } else {
+    while (!push_long(record)) {
+      if (take_beside(record)) break;
+      make_room_for(record);
+    }
+  }
+  ++records_;
+}
+
+// False, and the record lies where it did or in free room: there is none for its key, too.
+bool LineJob::push_long(std::string_view& record) {
+  LineArena& arena = *arenas_[filling_];
+  const std::span<char> room = arena.free_room();
+  if (room.size() < record.size() + 2 * LineArena::kPushRoom) return false;
+  char* const place = room.data() + LineArena::kPushRoom;
+  if (record.data() != place) std::memmove(place, record.data(), record.size());
+  record = {place, record.size()};
+  KeyBatch key(room.subspan(LineArena::kPushRoom + record.size())
+                   .first(room.size() - record.size() - 2 * LineArena::kPushRoom));
+  try {
+    make_keys(*line_order_.keys, {&record, 1}, key);
+  } catch (const KeyRoomFull&) {
+    return false;
+  }
+  if (first_->is_behind(key.key(0), record) || take_apart(key.key(0), record)) return true;
+  if (recent_ && recent_->contains(key.key(0), record)) return true;
+  const std::uint64_t bytes = stored_bytes(key.key(0), record, true);
+  if (plan_.most_runs(bytes) < 2) refuse(record);
+  arena.push_in_place(record.size(), key.key(0).size());
+  if (recent_) recent_->note(arena.newest());
+  return true;
+}
+
+// Takes a record apart, whose key is made beside the memory where that would hold little more if
+// the arena were empty. False: the record stays where it is.
+bool LineJob::take_beside(std::string_view record) {
+  const LineArena& arena = *arenas_[filling_];
+  if (arenas_.size() > 1 || arena.free_room().size() < memory_->size() / 2 ||
+      way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) {
+    return false;
+  }
+  std::optional<RawMemory> beside;
+  try {
+    beside.emplace(kMostKeyOfByte * record.size() + kLongRecord, PageKind::kSmall);
+  } catch (const Error&) {
+    return false;  // the arena may do
+  }
+  KeyBatch key({beside->data(), beside->size()});
+  try {
+    make_keys(*line_order_.keys, {&record, 1}, key);
+  } catch (const KeyRoomFull&) {
+    return false;
+  }
+  return take_apart(key.key(0), record);
+}
+
+void LineJob::refuse(std::string_view record) const {
+  throw RecordTooLong(static_cast<std::size_t>(records_ - batch_begin_),
+                      "of " + format_bytes(record.size()) + " is longer" +
+                          (order_.has_keys ? ", with its key," : "") +
+                          " than the memory has room for: sort with more than " +
+                          format_bytes(plan_.memory_bytes));
+}
+
+void LineJob::begin_texts() {
+  pieces_.clear();
+  text_bytes_ = plan_.text_bytes;
+  const RecordKeys* const keys = line_order_.keys.get();
+  if (keys != nullptr && !keys->appended_by_any_thread()) return;
+  const auto threads = std::min<std::size_t>(team_->threads(), plan_.texts_at_once);
+  while (threads > 1 && pieces_.size() < threads) {
+    pieces_.push_back(std::make_unique<RecordPiece>(plan_.text_bytes, keys));
+  }
+}
+
+LineJob::TakenTexts LineJob::take(std::span<const ScatteredText> texts,
+                                  const RecordFraming& framing) {
+  context_.note_user();
+  batch_begin_ = records_;
+  team_->run(texts.size(), [&](std::size_t i) {
+    const WorkSpan span(SpanKind::kTake);
+    pieces_[i]->read(texts[i], framing);
+  });
+  // What is not all of a text ends what is taken.
+  std::size_t count = 0;
+  TakenTexts taken;
+  while (count < texts.size()) {
+    const RecordPiece& piece = *pieces_[count++];
+    taken.bytes += piece.text_bytes();
+    if (!piece.is_all()) break;
+  }
+  const RecordPiece& last = *pieces_[count - 1];
+  taken.is_all = last.is_all() || last.is_full();
+  for (std::size_t i = 0; i < count;) {
+    const std::size_t together = put_together(i, count);
+    if (together == 0) push_all(*pieces_[i]);
+    i += std::max<std::size_t>(together, 1);
+  }
+  taken.records = records_ - batch_begin_;
+  // Records of all lengths fill a part of their room.
+  if (taken.records != 0) {
+    const std::uint64_t fitting = taken.bytes / taken.records * (last.most_records() / 4 * 3);
+    text_bytes_ = static_cast<std::size_t>(std::min<std::uint64_t>(fitting, plan_.text_bytes));
+  }
+  note_filled();
+  return taken;
+}
+
+// Puts the records of pieces [first, end) into the arena by all threads, as far as it has room for
+// all of a piece and none has to be looked at alone. Returns how many pieces.
+std::size_t LineJob::put_together(std::size_t first, std::size_t end) {
+  if (first_->is_limited()) return 0;
+  LineArena& arena = *arenas_[filling_];
+  places_.clear();
+  for (std::size_t i = first; i < end; ++i) {
+    const RecordPiece& piece = *pieces_[i];
+    if (recent_ && !recent_->passes(piece.records())) break;
+    const auto place = arena.reserve(piece.records(), piece.stored_bytes());
+    if (!place) break;
+    places_.push_back(*place);
+    records_ += piece.records();
+  }
+  team_->run(places_.size(), [&](std::size_t i) {
+    const WorkSpan span(SpanKind::kTake);
+    pieces_[first + i]->put(arena, places_[i]);
+  });
+  return places_.size();
+}
+
+void LineJob::push_all(const RecordPiece& piece) {
+  const WorkSpan span(SpanKind::kTake);
+  if (first_->is_time_to_cut(*arenas_[filling_])) make_room({});
+  for (std::size_t i = 0; i < piece.records(); ++i) {
+    if (first_->is_behind(piece.key(i), piece.record(i))) {
+      ++records_;
+    } else {
+      take_with_key(piece.key(i), piece.record(i));
+    }
+  }
+}
+
+void LineJob::note_filled() {
+  const std::span<const char> free = arenas_[filling_]->free_room();
+  warmer_->note(free.data(), free.data() + free.size());
+}
+
+}}  // namespace vortex::v0

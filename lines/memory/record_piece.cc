@@ -1,0 +1,79 @@
+#include "lines/memory/record_piece.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace vortex { inline namespace v0 {
+
+namespace {
+
+// Records that are shorter on average fill the room for them before their text ends.
+constexpr std::size_t kBytesOfRecord = 16;
+
+}  // namespace
+
+// Keys have room for more than most of them take, from the beginning: it is not made by a thread
+// that would keep it.
+RecordPiece::RecordPiece(std::size_t bytes, const RecordKeys* keys)
+    : keys_(keys),
+      most_key_bytes_(bytes + bytes / 2),
+      room_(std::make_unique_for_overwrite<char[]>(bytes + 2 * kLongRecord)),
+      found_(bytes / kBytesOfRecord + 1) {
+  if (keys_ != nullptr) batch_.room(most_key_bytes_);
+}
+
+// A text that lies in several pieces is copied.
+std::string_view RecordPiece::in_one(const ScatteredText& text) noexcept {
+  if (text.parts.size() == 1) return text.parts.front();
+  char* to = room_.get();
+  for (const std::string_view part : text.parts) {
+    std::memcpy(to, part.data(), part.size());
+    to += part.size();
+  }
+  return {room_.get(), text.bytes};
+}
+
+// Returns how many have keys that are not long.
+std::size_t RecordPiece::make_keys() {
+  batch_.clear();
+  std::uint64_t bytes = 0;
+  for (std::size_t made = 0; made < records_;) {
+    if (bytes > most_key_bytes_) {
+      is_full_ = true;
+      return made;
+    }
+    const auto left = std::span<const std::string_view>(found_).subspan(made, records_ - made);
+    append_keys(*keys_, left.first(records_together(left)), batch_);
+    for (; made < batch_.keys(); ++made) {
+      const std::size_t key_bytes = batch_.key(made).size();
+      if (key_bytes > kLongRecord) return made;
+      bytes += key_bytes;
+    }
+  }
+  return records_;
+}
+
+void RecordPiece::read(const ScatteredText& text, const RecordFraming& framing) {
+  const std::string_view all = in_one(text);
+  const FramedRecords found = split_records(framing, all, true, found_);
+  is_full_ = found.bytes < all.size();
+  const auto end = found_.begin() + static_cast<std::ptrdiff_t>(found.records);
+  const auto is_long = [](std::string_view record) { return record.size() > kLongRecord; };
+  records_ = static_cast<std::size_t>(std::find_if(found_.begin(), end, is_long) - found_.begin());
+  if (keys_ != nullptr) records_ = make_keys();
+  text_bytes_ = found.bytes;
+  if (records_ < found.records) {
+    text_bytes_ = static_cast<std::uint64_t>(found_[records_].data() - all.data());
+  }
+  is_all_ = text_bytes_ == all.size();
+  stored_bytes_ = 0;
+  for (std::size_t i = 0; i < records_; ++i) {
+    stored_bytes_ += vortex::stored_bytes(key(i), found_[i], keys_ != nullptr);
+  }
+}
+
+void RecordPiece::put(const LineArena& arena, LineArena::Place place) const noexcept {
+  for (std::size_t i = 0; i < records_; ++i) arena.put(place, key(i), found_[i]);
+}
+
+}}  // namespace vortex::v0

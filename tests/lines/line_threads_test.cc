@@ -1,0 +1,258 @@
+// Sorts of lines by any number of threads, which find records, write runs and merge them side by
+// side.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+#include "lines/job/line_plan.h"
+#include "lines/memory/line_arena.h"
+#include "study/fault_plan.h"
+#include "tests/lines/line_folder.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "vortex/disk.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test::line_threads_test { namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr std::size_t kBlock = std::size_t{16} << 10;
+constexpr unsigned kThreads[] = {1, 2, 7, 16, 64, 128};
+
+// The keys of any number of threads at a time.
+class ManyKeys : public RecordKeys {
+ public:
+  explicit ManyKeys(const LineOrder& order) : keys_(order.keys) {}
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    keys_->append(records, keys);
+  }
+  bool appended_by_any_thread() const noexcept override { return true; }
+  bool shortened() const noexcept override { return keys_->shortened(); }
+  void append_whole(std::string_view record, std::string& key) const override {
+    keys_->append_whole(record, key);
+  }
+
+ private:
+  const std::shared_ptr<const RecordKeys> keys_;
+};
+
+class LineThreads : public LineFolder {
+ protected:
+  LineThreads() {
+    options.resources.memory_bytes = 8 * kMiB;
+    options.resources.block_bytes = kBlock;
+    options.resources.compression = RunCompression::kNever;
+  }
+  // More than the memory holds.
+  Lines many_lines(LineKind kind, std::size_t longest, std::mt19937_64& random,
+                   std::size_t bytes = 9'000'000) {
+    return make_lines(kind, bytes / (longest / 2 + 12), longest, random);
+  }
+  void use(std::shared_ptr<FaultPlan> plan) {
+    options.resources.open_disk = sort_disks(Backend::kThreads, std::move(plan));
+  }
+};
+
+TEST_F(LineThreads, GiveWhatOneThreadGives) {
+  auto random = test_random();
+  constexpr std::size_t kLongest[] = {6, 100, 100, 1000, 12'000};
+  for (int round = 0; round < 4; ++round) {
+    const LineKind kind = kAllLineKinds[random() % std::size(kAllLineKinds)];
+    const std::size_t longest = kLongest[random() % std::size(kLongest)];
+    Lines lines = many_lines(kind, longest, random, kShadowMemory ? 3'000'000 : 9'000'000);
+    // Some are long, and so are the keys of some.
+    for (std::size_t i = random() % 3; i > 0; --i) {
+      lines[random() % lines.size()] += "," + std::string(random() % 200'000, 'x');
+    }
+    options.order = random_order(random);
+    if (options.order.keys) options.order.keys = std::make_shared<ManyKeys>(options.order);
+    options.resources.first_records = random() % 4 == 0 ? random() % (2 * lines.size()) : 0;
+    options.header_records = random() % 3;
+    options.resources.compression =
+        random() % 4 == 0 ? RunCompression::kAlways : RunCompression::kNever;
+    const Lines header(options.header_records, "zz head");
+    std::string text = joined(lines);
+    if (!lines.back().empty() && random() % 2 == 0) text.pop_back();
+    options.inputs = {put("in", joined(header) + text)};
+    Lines expected = sorted(lines, options.order);
+    if (const std::uint64_t first = options.resources.first_records; first != 0) {
+      expected.resize(std::min<std::size_t>(expected.size(), first));
+    }
+    for (const unsigned threads : kThreads) {
+      SCOPED_TRACE("kind " + std::to_string(static_cast<int>(kind)) + ", longest " +
+                   std::to_string(longest) + ", threads " + std::to_string(threads));
+      options.resources.threads = threads;
+      const SortReport report = sort_lines(options);
+      EXPECT_EQ(report.records_in, lines.size());
+      EXPECT_EQ(report.records_out, expected.size());
+      EXPECT_TRUE(file_text(options.output) == joined(header) + joined(expected));
+      if (HasFailure()) return;
+    }
+  }
+}
+
+// Of a pipe no length is known.
+TEST_F(LineThreads, ReadAPipe) {
+  auto random = test_random();
+  const Lines lines = many_lines(LineKind::kFields, 100, random);
+  const std::string text = joined(lines);
+  options.inputs = {folder.file("pipe")};
+  ASSERT_EQ(mkfifo(options.inputs[0].c_str(), 0600), 0);
+  for (const unsigned threads : {2, 16}) {
+    options.resources.threads = threads;
+    std::thread writer([&] { std::ofstream(options.inputs[0], std::ios::binary) << text; });
+    const SortReport report = expect_output(sorted(lines, {}));
+    writer.join();
+    EXPECT_GT(report.runs, 1u);
+  }
+}
+
+// Each call waits until as many threads have called as there are: one that does not take part
+// would be missed.
+class AwaitedKeys final : public RecordKeys {
+ public:
+  explicit AwaitedKeys(std::size_t threads) : wanted_(threads) {}
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    {
+      std::unique_lock lock(mutex_);
+      callers_.insert(std::this_thread::get_id());
+      if (callers_.size() == wanted_) all_.notify_all();
+      all_.wait_for(lock, std::chrono::minutes(1), [&] { return callers_.size() >= wanted_; });
+    }
+    for (const std::string_view record : records) {
+      keys.append(record);
+      keys.end_key();
+    }
+  }
+  bool appended_by_any_thread() const noexcept override { return true; }
+  std::size_t callers() const { return callers_.size(); }
+
+ private:
+  const std::size_t wanted_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable all_;
+  mutable std::set<std::thread::id> callers_;
+};
+
+TEST_F(LineThreads, AllMakeKeys) {
+  auto random = test_random();
+  const Lines lines = many_lines(LineKind::kFields, 100, random, 24'000'000);
+  put_input(lines);
+  options.resources.memory_bytes = 24 * kMiB;
+  for (const unsigned threads : {2, 7}) {
+    const auto keys = std::make_shared<AwaitedKeys>(threads);
+    options.order = {.keys = keys, .descending = random() % 2 == 0};
+    options.resources.threads = threads;
+    const LineOrder by_line{.descending = options.order.descending};
+    const SortReport report = expect_output(sorted(lines, by_line));
+    EXPECT_EQ(keys->callers(), threads);
+    EXPECT_EQ(report.merge_parts, threads);
+  }
+}
+
+// An error in any request, in any number of threads, and a stop in any phase.
+TEST_F(LineThreads, EndTogetherWhenOneFails) {
+  auto random = test_random();
+  const Lines lines = many_lines(LineKind::kFields, 100, random);
+  const Lines expected = sorted(lines, {});
+  put_input(lines);
+  for (const unsigned threads : {1, 2, 7, 16}) {
+    options.resources.threads = threads;
+    std::filesystem::remove(options.output);
+    const auto all = counted();
+    use(all);
+    EXPECT_GT(expect_output(expected).runs, 1u);
+    for (int i = 0; i < 8; ++i) {
+      std::filesystem::remove(options.output);
+      use(error_at(random() % (all->attempts() * 9 / 10), EIO));
+      expect_refused(EIO);
+    }
+    use(counted());
+    for (const SortPhase phase : {SortPhase::kReading, SortPhase::kWriting}) {
+      std::stop_source stop;
+      options.resources.stop = stop.get_token();
+      options.resources.progress = [&](const SortProgress& now) {
+        if (now.phase == phase) stop.request_stop();
+      };
+      expect_refused(ECANCELED);
+      options.resources.progress = {};
+      options.resources.stop = {};
+    }
+  }
+}
+
+// What several threads put into an arena lies as if one had pushed it.
+TEST(LineArenaPlaces, AreThoseOfPush) {
+  auto random = test_random();
+  const Lines lines = make_lines(LineKind::kFields, 5000, 400, random);
+  for (const bool has_keys : {false, true}) {
+    LineOrder order{.descending = random() % 2 == 0};
+    if (has_keys) order.keys = std::make_shared<KeysBehindComma>();
+    const StoredOrder stored(order);
+    std::vector<char> rooms[2];
+    for (auto& room : rooms) room.assign(std::size_t{2} << 20, '\0');
+    LineArena pushed(rooms[0], stored);
+    LineArena placed(rooms[1], stored);
+    const auto key = [&](const std::string& line) {
+      return has_keys ? behind_comma(line) : std::string_view();
+    };
+    for (auto line = lines.begin(); line != lines.end();) {
+      const auto end = line + std::min<std::ptrdiff_t>(lines.end() - line, 1 + random() % 400);
+      std::uint64_t bytes = 0;
+      for (auto at = line; at != end; ++at) bytes += stored_bytes(key(*at), *at, has_keys);
+      auto place = placed.reserve(static_cast<std::uint64_t>(end - line), bytes);
+      ASSERT_TRUE(place);
+      for (; line != end; ++line) {
+        ASSERT_TRUE(pushed.push(key(*line), *line));
+        placed.put(*place, key(*line), *line);
+      }
+    }
+    ASSERT_EQ(placed.records(), pushed.records());
+    ASSERT_EQ(placed.stored_bytes(), pushed.stored_bytes());
+    EXPECT_TRUE(
+        std::equal(rooms[0].begin(), rooms[0].begin() + pushed.stored_bytes(), rooms[1].begin()));
+    for (std::size_t i = 0; i < pushed.records(); ++i) {
+      EXPECT_EQ(placed.index()[i].key, pushed.index()[i].key);
+      EXPECT_EQ(stored_at(placed.index()[i]) - rooms[1].data(),
+                stored_at(pushed.index()[i]) - rooms[0].data());
+    }
+    const std::uint64_t room = placed.free_room().size();
+    EXPECT_FALSE(placed.reserve(1, room));
+    EXPECT_TRUE(placed.reserve(1, room - sizeof(IndexEntry)));
+  }
+}
+
+// Two gigabytes in 256 MiB: every thread has a text, and a part of the merge; one in four writes.
+TEST(LineThreadsPlan, UsesAllWhereMemoryIsNotLittle) {
+  for (const unsigned threads : kThreads) {
+    SortResources resources;
+    resources.memory_bytes = 256 * kMiB;
+    resources.threads = threads;
+    const LinePlan plan = plan_lines(resources, 2048 * kMiB);
+    const LineMergeSize size{.runs = 54, .longest = 200, .blocks = 2800 * kMiB / plan.block_bytes};
+    const unsigned merges = plan.merges_at_once(size);
+    if (threads <= 16) {
+      EXPECT_GE(merges, threads - threads / 16) << threads;
+      EXPECT_EQ(plan.texts_at_once, threads == 1 ? 0u : threads);
+    } else {
+      EXPECT_GE(merges, 16u);
+      EXPECT_GE(plan.texts_at_once, 16u);
+    }
+    EXPECT_EQ(plan.run_parts(50 * kMiB), std::max(std::min(threads / 4, 50u), 1u)) << threads;
+    EXPECT_GE(plan.arena_bytes, 160 * kMiB);
+  }
+}
+
+}}  // namespace vortex::test::line_threads_test
