@@ -192,6 +192,16 @@ BlockFile BlockFile::borrow(int descriptor, std::string name, bool writing) {
   return file;
 }
 
+BlockFile BlockFile::lend() const {
+  BlockFile file;
+  file.name_ = name_;
+  file.file_ = os::Descriptor(descriptor(), false);
+  file.seekable_ = seekable_;
+  file.begin_ = begin_;
+  file.length_ = length_;
+  return file;
+}
+
 void BlockFile::look(bool writing) {
   struct stat status {};
   if (fstat(descriptor(), &status) != 0) fail("stat");

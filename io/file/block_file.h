@@ -74,6 +74,9 @@ class VORTEX_EXPORT BlockFile {
   // /proc) in order, which uses it up. It is written in order, from where it stands. `name` is for
   // messages.
   static BlockFile borrow(int descriptor, std::string name, bool writing);
+  // The same of a file that is read, through the page cache, with the length that it had when it
+  // was opened. Must not outlive it.
+  BlockFile lend() const;
 
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
   const std::string& name() const noexcept { return name_; }
@@ -83,6 +86,8 @@ class VORTEX_EXPORT BlockFile {
   // Around it: -1 where that is not possible, and why.
   int direct_descriptor() const noexcept { return direct_.get(); }
   const std::string& direct_refusal() const noexcept { return refusal_; }
+  // From now on a file that is read may be read around the page cache, where that is possible.
+  void read_around_cache() { open_direct(Trial::kRead); }
   // From now on through the page cache alone.
   void use_page_cache() noexcept {
     direct_ = {};

@@ -29,9 +29,12 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
+// A shorter input is one or two requests, through the page cache: it takes one descriptor.
+constexpr std::uint64_t kReadAround = std::uint64_t{128} << 10;
+
 BlockFile open_input(const std::string& path) {
   if (path == "-") return BlockFile::borrow(STDIN_FILENO, "standard input", false);
-  return BlockFile::open(path);
+  return BlockFile::open(path, false);
 }
 
 BlockFile create_output(const std::string& path, const SortResources& resources, OutputUse use) {
@@ -93,15 +96,12 @@ SortInput::SortInput(const std::string& path, std::size_t record_bytes)
   if (fstat(file_.descriptor(), &identity_) != 0) throw Error(errno, "stat '" + name_ + "'");
   if (file_.seekable()) length_bytes_ = file_.length();
   if (length_bytes_ && *length_bytes_ % record_bytes_ != 0) refuse_length(*length_bytes_);
-  watched_ = fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 3);
-  if (watched_ < 0) throw Error(errno, "duplicate the descriptor of '" + name_ + "'");
 }
 
-SortInput::~SortInput() { close(watched_); }
-
 FileReaderBase SortInput::open_reader(const FileReaderOptions& options) {
-  // The first reader takes the file along.
-  BlockFile file = file_ ? std::move(file_) : BlockFile::borrow(watched_, name_, false);
+  BlockFile file = file_.lend();
+  // Of many inputs that are open at once most are short.
+  if (length_bytes_ > kReadAround || options.caching == Caching::kDirect) file.read_around_cache();
   return FileReaderBase(std::make_unique<SingleFile>(std::move(file), options.disk), options);
 }
 
@@ -114,7 +114,7 @@ void SortInput::refuse_length(std::uint64_t length_bytes) const {
 void SortInput::expect_unchanged() const {
   if (!S_ISREG(identity_.st_mode)) return;
   struct stat now {};
-  if (fstat(watched_, &now) != 0) throw Error(errno, "stat '" + name_ + "'");
+  if (fstat(file_.descriptor(), &now) != 0) throw Error(errno, "stat '" + name_ + "'");
   if (now.st_size == identity_.st_size && now.st_mtim.tv_sec == identity_.st_mtim.tv_sec &&
       now.st_mtim.tv_nsec == identity_.st_mtim.tv_nsec) {
     return;

@@ -45,7 +45,6 @@ class SortInput {
   // "-" is standard input. Throws Error: what open(2) reports; EINVAL when the length is known and
   // no multiple of the record's.
   SortInput(const std::string& path, std::size_t record_bytes);
-  ~SortInput();
   SortInput(const SortInput&) = delete;
   SortInput& operator=(const SortInput&) = delete;
 
@@ -64,8 +63,7 @@ class SortInput {
 
  private:
   std::string name_;
-  BlockFile file_;
-  int watched_ = -1;  // the same open file, kept beside the reader's
+  BlockFile file_;  // which readers borrow
   std::size_t record_bytes_;
   std::optional<std::uint64_t> length_bytes_;
   struct stat identity_ {};
