@@ -2,21 +2,25 @@
 //
 // The bytes of an input describe nested outliers. How many chunks a sort has taken is part of the
 // coverage that libFuzzer sees, so that it keeps every input that takes more than those before and
-// goes on from there. A result that is not sorted, or a list or chunk beyond the bound, ends it.
+// goes on from there.
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "tests/array/chain_sort.h"
 #include "tests/array/nested_outliers.h"
+#include "tests/fuzz/targets.h"
 
-namespace vortex::test { namespace {
+namespace vortex::test {
+namespace {
 
 using namespace detail;
 
@@ -35,22 +39,18 @@ constexpr std::size_t kMinCount = ChainSorter<Record, KeyOf>::Dense::kMax + 1;
 
 std::size_t least_free_so_far = static_cast<std::size_t>(-1);
 
-void expect(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "wrong: %s\n", what);
-  std::abort();
-}
+}  // namespace
 
-void sort_nested(std::span<const std::uint8_t> bytes) {
-  std::size_t at = 0;
-  const auto next = [&]() -> std::size_t { return at < bytes.size() ? bytes[at++] : 0; };
+void fuzz_chain_chunks(std::string_view input) {
+  FuzzedBytes bytes(input);
+  const auto next = [&]() -> std::size_t { return bytes.byte(); };
   const auto order = static_cast<NestedOrder>(next() % 3);
   std::mt19937_64 random(next());
   const std::size_t count = kMinCount + next() * 128;
   std::vector<NestedLevel> levels;
   std::size_t outliers = 0;
   constexpr std::size_t kMaxOutliers = 40'000;
-  while (at < bytes.size() && outliers < kMaxOutliers) {
+  while (!bytes.empty() && outliers < kMaxOutliers) {
     NestedLevel level;
     level.bits = static_cast<int>(1 + next() % 8);
     level.through = next() & ((std::size_t{1} << level.bits) - 1);
@@ -65,12 +65,11 @@ void sort_nested(std::span<const std::uint8_t> bytes) {
 
   const ChainSortChunks chunks = sort_by_chains(std::span<Record>(records), KeyOf{});
   for (std::size_t i = 0; i < records.size(); ++i) {
-    expect(records[i].filler == ~records[i].key, "a record in pieces");
-    expect(i == 0 || records[i - 1].key < records[i].key ||
-               (records[i - 1].key == records[i].key && records[i - 1].index < records[i].index),
-           "the order");
+    ASSERT_EQ(records[i].filler, ~records[i].key) << "a record in pieces";
+    ASSERT_TRUE(i == 0 || records[i - 1].key < records[i].key ||
+                (records[i - 1].key == records[i].key && records[i - 1].index < records[i].index));
   }
-  expect(chunks.least_free >= 1, "the bound on chunks");
+  ASSERT_GE(chunks.least_free, 1U);
   const std::size_t taken = chunks.spare - std::min(chunks.least_free, chunks.spare);
   taken_counters[std::min(taken / 2, taken_counters.size() - 1)] = 1;
   if (chunks.least_free < least_free_so_far) {
@@ -80,11 +79,4 @@ void sort_nested(std::span<const std::uint8_t> bytes) {
   }
 }
 
-}  // namespace
-
 }  // namespace vortex::test
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  vortex::test::sort_nested({data, size});
-  return 0;
-}

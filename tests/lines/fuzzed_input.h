@@ -22,8 +22,9 @@ namespace vortex::test {
 // Records of CSV, byte by byte, in the states of Python's csv module.
 class FuzzedCsv {
  public:
-  static Lines records_in(std::string_view text) {
+  static Lines records_in(std::string_view text, char separator = ',') {
     FuzzedCsv csv;
+    csv.separator_ = separator;
     for (const char c : text) csv.take(c);
     if (csv.state_ == State::kInQuotes) csv.record_ += '"';
     if (!csv.record_.empty()) csv.records_.push_back(csv.record_);
@@ -40,7 +41,7 @@ class FuzzedCsv {
       records_.push_back(std::exchange(record_, {}));
       state_ = State::kValueBegins;
       return;
-    } else if (c == ',') {
+    } else if (c == separator_) {
       state_ = State::kValueBegins;
     } else if (c == '"' && state_ != State::kInValue) {
       state_ = State::kInQuotes;
@@ -50,6 +51,7 @@ class FuzzedCsv {
     record_ += c;
   }
 
+  char separator_ = ',';
   State state_ = State::kValueBegins;
   std::string record_;
   Lines records_;

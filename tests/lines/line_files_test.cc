@@ -931,20 +931,6 @@ TEST_F(LineFiles, ASorterKeepsRunsInItsFolders) {
   }
 }
 
-// The inputs that the search (./dev fuzz line_input) begins with and has found.
-TEST_F(LineFiles, FuzzedInputs) {
-  const char* const seeds = std::getenv("VORTEX_FUZZ_SEEDS");
-  ASSERT_NE(seeds, nullptr);
-  std::size_t inputs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(seeds)) {
-    EXPECT_STREQ(problem_with_input(folder.path().string(), file_text(entry.path().string())),
-                 nullptr)
-        << entry.path();
-    ++inputs;
-  }
-  EXPECT_GE(inputs, 5U);
-}
-
 TEST_F(LineFiles, RandomBytesAreReadAsAnyFraming) {
   auto random = test_random();
   int whole = 0;

@@ -7,7 +7,6 @@
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +18,6 @@
 #include "lines/fields/key_locale.h"
 #include "lines/fields/key_specification.h"
 #include "lines/keys/field_encoders.h"
-#include "tests/lines/fuzzed_keys.h"
 #include "tests/lines/gnu_sort.h"
 #include "tests/lines/line_cases.h"
 #include "tests/support/error_of.h"
@@ -703,18 +701,6 @@ TEST_F(LineKey, BlanksInFrontOfColumns) {
   EXPECT_EQ(order_by({.keys = {"2b"}, .fields = FieldRules::kCsv}), "42135");
   EXPECT_EQ(order_by({.keys = {"2"}, .letters = "b", .fields = FieldRules::kCsv}), "42135");
   EXPECT_EQ(order_by({.letters = "b", .fields = FieldRules::kCsv}), "12345");
-}
-
-// The inputs that the search (./dev fuzz line_keys) begins with and has found.
-TEST_F(LineKey, FuzzedInputs) {
-  const char* const folder = std::getenv("VORTEX_FUZZ_SEEDS");
-  ASSERT_NE(folder, nullptr);
-  std::size_t inputs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    EXPECT_EQ(problem_with_keys(file_text(entry.path().string())), nullptr) << entry.path();
-    ++inputs;
-  }
-  EXPECT_GE(inputs, 5U);
 }
 
 }  // namespace
