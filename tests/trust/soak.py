@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Random whole jobs, killed at random moments and at chosen system calls, and what must hold then.
 
-  soak.py VORTEX VORTEX_SORT SOAK_ARRAY [--hours H | --rounds N] [--seed S] [--first ROUND]
+  soak.py VORTEX VORTEX_SORT SOAK_LIBRARY [--hours H | --rounds N] [--seed S] [--first ROUND] [--decisions LIST]
 
 Inputs are as they were; the output is old or new, and whole; nothing else is left in any folder, but for the
 whole output under a temporary name where it was about to take the place of another file. Of an array in a file,
-what flush() returned for is there, and everything else is old or new. A round depends on the seed and its number
-alone, but for the moments: `--seed S --first ROUND --rounds 1` makes it again. What is wrong is told with both, and
-its folder stays.
+what flush() returned for is there, and everything else is old or new. In some rounds the disk loses what was not
+synced, and what a copy of it holds is looked at. A round depends on the seed and its number alone, but for the
+moments: `--seed S --first ROUND --rounds 1` makes it again. What is wrong is cut down to fewer and smaller
+decisions as long as it stays wrong, and told with these: `--decisions LIST` makes that.
 """
 
 import argparse
@@ -23,10 +24,16 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from losing_disk import LosingDisk, Refused  # noqa: E402
+
 NUMBERS = 1 << 16  # of an array
+SYNCED = 1 << 63
 CALLS = ["openat", "fallocate", "ftruncate", "fsync", "linkat", "renameat", "renameat2", "unlinkat", "pwrite64",
          "io_uring_enter", "munmap"]
 STRACE = shutil.which("strace")
+# How often a smaller round is made before it counts as right: moments differ.
+TRIES = 6
 
 
 class Wrong(Exception):
@@ -38,26 +45,53 @@ def expect(condition, what):
         raise Wrong(what)
 
 
-def random_lines(chance, count):
-    return [b"%d %d\n" % (chance.randrange(10**6), chance.randrange(10**chance.randrange(1, 20))) for _ in range(count)]
+class Chance:
+    """Decisions, the simplest of which are 0: those given, then random ones, or none more."""
+
+    def __init__(self, given=(), seed=None):
+        self.given = list(given)
+        self.made = []
+        self.random = None if seed is None else random.Random(seed)
+
+    def below(self, end):
+        at = len(self.made)
+        number = self.given[at] if at < len(self.given) else self.random.randrange(end) if self.random else 0
+        self.made.append(number % end)
+        return number % end
+
+    def choice(self, simplest_first):
+        return simplest_first[self.below(len(simplest_first))]
+
+    def part(self):
+        """From 0 to 1."""
+        return self.below(10_001) / 10_000
+
+    def data(self):
+        """A generator of one decision."""
+        return random.Random(self.below(1 << 16))
+
+
+def random_lines(data, count):
+    return [b"%d %d\n" % (data.randrange(10**6), data.randrange(10**data.randrange(1, 20))) for _ in range(count)]
 
 
 class Job:
     """A command, its inputs, and what it writes."""
 
+    KINDS = ["lines", "records", "merge", "gen", "library_records", "library_lines"]
+
     def __init__(self, chance, folder, programs):
         self.folder = folder
-        self.runs = [folder / f"runs{i}" for i in range(chance.randrange(1, 3))]
+        self.vortex, self.sort, self.library = programs
+        self.runs = [folder / f"runs{i}" for i in range(1 + chance.below(2))]
         self.inputs = {}
-        kind = chance.choice(["lines", "records", "merge", "gen"])
-        where = chance.choice(["new", "old", "input"]) if kind != "gen" else chance.choice(["new", "old"])
-        for run_folder in self.runs:
-            run_folder.mkdir()
-        getattr(self, kind)(chance, programs)
+        kind = chance.choice(self.KINDS)
+        where = chance.choice(["new", "old", "input"] if kind != "gen" else ["new", "old"])
+        getattr(self, kind)(chance)
         self.output = folder / ("in0" if where == "input" else "out")
         self.old = self.inputs.get("in0") if where == "input" else b"old" if where == "old" else None
-        self.command = [str(word) for word in self.command]
-        self.command = [str(self.output) if word == "OUT" else word for word in self.command]
+        self.command = [str(self.output) if word == "OUT" else str(word) for word in self.command]
+        self.syncs = kind != "gen"
         self.what = f"{kind}, output {where}: {' '.join(self.command)}"
 
     def add(self, data):
@@ -66,36 +100,60 @@ class Job:
         return self.folder / name
 
     def resources(self, chance):
-        return ["-S", chance.choice(["1M", "2M", "16M"]), f"--parallel={chance.randrange(1, 4)}",
+        return ["-S", chance.choice(["16M", "2M", "1M"]), f"--parallel={1 + chance.below(3)}",
                 *(word for run_folder in self.runs for word in ("-T", run_folder))]
 
-    def lines(self, chance, programs):
-        texts = [random_lines(chance, chance.choice([10, 1000, 60_000, 200_000]))
-                 for _ in range(chance.randrange(1, 3))]
+    def lines(self, chance):
+        texts = [random_lines(chance.data(), chance.choice([10, 1000, 60_000, 200_000]))
+                 for _ in range(1 + chance.below(2))]
         option = chance.choice([[], ["-r"], ["-u"]])
         every = [line for lines in texts for line in lines]
         ordered = sorted(set(every) if option == ["-u"] else every, reverse=option == ["-r"])
         self.expected = b"".join(ordered)
-        self.command = [programs[1], *option, *(self.add(b"".join(lines)) for lines in texts), "-o", "OUT",
+        self.command = [self.sort, *option, *(self.add(b"".join(lines)) for lines in texts), "-o", "OUT",
                         *self.resources(chance)]
 
-    def merge(self, chance, programs):
-        texts = [sorted(random_lines(chance, chance.choice([10, 50_000]))) for _ in range(chance.randrange(2, 6))]
+    def merge(self, chance):
+        texts = [sorted(random_lines(chance.data(), chance.choice([10, 50_000])))
+                 for _ in range(2 + chance.below(4))]
         self.expected = b"".join(sorted(line for lines in texts for line in lines))
-        self.command = [programs[1], "-m", *(self.add(b"".join(lines)) for lines in texts), "-o", "OUT",
+        self.command = [self.sort, "-m", *(self.add(b"".join(lines)) for lines in texts), "-o", "OUT",
                         *self.resources(chance)]
 
-    def records(self, chance, programs):
-        data = chance.randbytes(8 * chance.choice([10, 20_000, 300_000, 1_000_000]))
+    def random_numbers(self, chance):
+        data = chance.data().randbytes(8 * chance.choice([10, 20_000, 300_000, 1_000_000]))
         self.expected = array.array("Q", sorted(array.array("Q", data))).tobytes()
-        self.command = [programs[0], "sort", "--form", "u64", self.add(data), "-o", "OUT", *self.resources(chance)]
+        return data
 
-    def gen(self, chance, programs):
+    def records(self, chance):
+        self.command = [self.vortex, "sort", "--form", "u64", self.add(self.random_numbers(chance)), "-o", "OUT",
+                        *self.resources(chance)]
+
+    def gen(self, chance):
         count = chance.choice([100, 100_000, 1_000_000])
-        self.command = [programs[0], "gen", "--form", "u64", "-n", count, "--seed", chance.randrange(1000), "OUT"]
+        self.command = [self.vortex, "gen", "--form", "u64", "-n", count, "--seed", chance.below(1000), "OUT"]
         self.expected = None  # the first whole one
 
+    def of_library(self, chance, kind, data):
+        self.command = [self.library, kind, self.add(data), "OUT", chance.choice([16 << 20, 3 << 20]),
+                        1 + chance.below(3), *self.runs]
+
+    def library_records(self, chance):
+        kind = chance.choice(["copy", "records", "sorter"])
+        data = self.random_numbers(chance)
+        if kind == "copy":
+            self.expected = data
+        self.of_library(chance, kind, data)
+
+    def library_lines(self, chance):
+        kind = chance.choice(["lines", "line_sorter"])
+        lines = random_lines(chance.data(), chance.choice([10, 1000, 60_000, 200_000]))
+        self.expected = b"".join(sorted(lines))
+        self.of_library(chance, kind, b"".join(lines))
+
     def prepare(self):
+        for folder in self.runs:
+            folder.mkdir(exist_ok=True)
         for name, data in self.inputs.items():
             path = self.folder / name
             if not path.exists() or path.read_bytes() != data:
@@ -105,48 +163,59 @@ class Job:
         else:
             self.output.write_bytes(self.old)
 
-    def check(self, whole):
-        made = self.output.read_bytes() if self.output.exists() else None
+    def check(self, whole, folder=None):
+        """What must hold in its folder, or in what a crash has left of it."""
+        folder = folder or self.folder
+        output = folder / self.output.name
+        made = output.read_bytes() if output.exists() else None
         if whole and self.expected is None:
             self.expected = made
         size = None if made is None else len(made)
         expect(made == self.expected or (not whole and made == self.old),
                f"the output has {size} bytes and is not {'right' if whole else 'old or new'}")
         for name, data in self.inputs.items():
-            path = self.folder / name
-            expect(path == self.output or path.read_bytes() == data, f"{path} has changed")
-        known = {*self.inputs, "out", *(run_folder.name for run_folder in self.runs)}
-        left = {path.name for path in self.folder.iterdir()} - known
+            expect(name == output.name or (folder / name).read_bytes() == data, f"{name} has changed")
+        known = {*self.inputs, "out", "lost+found", *(run_folder.name for run_folder in self.runs)}
+        left = {path.name for path in folder.iterdir()} - known
         # Between two calls a new file that takes the place of another has a name of its own, and is whole.
         waits = not whole and self.old is not None
-        waiting = [path for path in self.folder.glob(f".{self.output.name}.*.part") if waits]
+        waiting = [path for path in folder.glob(f".{output.name}.*.part") if waits]
         for path in waiting[:1]:
-            expect(self.expected in (None, path.read_bytes()), f"{path} is not whole")
+            expect(self.expected in (None, path.read_bytes()), f"{path.name} is not whole")
             left.remove(path.name)
             path.unlink()
-        left |= {path.name for run_folder in self.runs for path in run_folder.iterdir()}
+        left |= {path.name for run_folder in self.runs for path in (folder / run_folder.name).iterdir()}
         expect(not left, f"left behind: {left}")
 
 
 class Soak:
-    def __init__(self, programs):
+    def __init__(self, programs, disks=()):
         self.programs = programs
-        self.counts = dict.fromkeys(["rounds", "whole", "killed", "killed at calls", "arrays killed"], 0)
+        self.disks = list(disks)
+        self.counts = dict.fromkeys(["rounds", "whole", "killed", "killed at calls", "crashed", "arrays killed",
+                                     "arrays crashed"], 0)
+        self.forgetful = []
+        self.tries = TRIES
 
     def start(self, command, **how):
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                 env={**os.environ, "LC_ALL": "C"}, **how)
 
-    def one_round(self, chance, folder):
+    def one_round(self, chance):
+        disk = chance.choice([None, *self.disks])
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="vortex-soak-", dir=disk and disk.folder))
         job = Job(chance, folder, self.programs)
         try:
-            self.try_job(chance, job)
-            self.try_array(chance, folder)
+            # What is killed or crashes first is the first that can be left out.
+            (self.crash_job if disk else self.kill_job)(chance, job, disk)
+            self.try_array(chance, folder, disk)
         except Wrong as wrong:
-            raise Wrong(f"{job.what}: {wrong}") from wrong
+            raise Wrong(f"{disk.kind + ' that loses, ' if disk else ''}{job.what}: {wrong}") from wrong
+        finally:
+            shutil.rmtree(folder)
         self.counts["rounds"] += 1
 
-    def try_job(self, chance, job):
+    def whole_job(self, job):
         job.prepare()
         began = time.monotonic()
         with self.start(job.command, stdout=subprocess.DEVNULL) as whole:
@@ -155,17 +224,21 @@ class Soak:
         expect(whole.returncode == 0, f"status {whole.returncode}: {said.decode()}")
         job.check(True)
         self.counts["whole"] += 1
-        for _ in range(4):
+        return seconds
+
+    def kill_job(self, chance, job, _):
+        seconds = self.whole_job(job)
+        for _ in range(chance.below(5)):
             job.prepare()
             with self.start(job.command, stdout=subprocess.DEVNULL) as process:
                 try:
-                    process.wait(timeout=chance.uniform(0, seconds * 1.1))
+                    process.wait(timeout=chance.part() * seconds * 1.1)
                 except subprocess.TimeoutExpired:
                     process.kill()
                 process.communicate()
             job.check(process.returncode == 0)
             self.counts["killed"] += process.returncode == -signal.SIGKILL
-        for _ in range(2 if STRACE else 0):
+        for _ in range(chance.below(3) if STRACE else 0):
             job.prepare()
             rule = f"inject={chance.choice(CALLS)}:signal=KILL:when={chance.choice([1, 1, 2, 3, 5, 10])}"
             with self.start([STRACE, "-f", "-qq", "-o", "/dev/null", "-e", rule, *job.command],
@@ -174,19 +247,56 @@ class Soak:
             job.check(process.returncode == 0)
             self.counts["killed at calls"] += process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
-    def try_array(self, chance, folder):
-        path, seed = folder / "out", chance.randrange(2**32)
+    def crash_job(self, chance, job, disk):
+        """The disk loses what was not synced, while the job runs or as soon as it has ended."""
+        seconds = self.whole_job(job)
+        for _ in range(1 + chance.below(3)):
+            job.prepare()
+            disk.sync()
+            with self.start(job.command, stdout=subprocess.DEVNULL) as process:
+                try:
+                    process.wait(timeout=chance.part() * seconds * 1.5)
+                except subprocess.TimeoutExpired:
+                    process.send_signal(signal.SIGSTOP)
+                folder = disk.crash() / job.folder.name
+                process.kill()
+                process.communicate()
+            try:
+                job.check(process.returncode == 0 and job.syncs, folder)
+            finally:
+                disk.end_of_crash()
+            self.counts["crashed"] += 1
+
+    def try_array(self, chance, folder, disk):
+        path, seed = folder / "out", chance.below(2**32)
         path.write_bytes(bytes(8 * NUMBERS))
-        with self.start([self.programs[2], str(path), str(seed)], stdout=subprocess.PIPE) as process:
+        if disk:
+            disk.sync()
+        with self.start([self.programs[2], "array", str(path), str(seed), *self.forgetful],
+                        stdout=subprocess.PIPE) as process:
             told = process.stdout.read(8 * chance.choice([0, 1, 20, 200]))
+            if disk:
+                # Before it tells of more, which the copy need not have.
+                process.send_signal(signal.SIGSTOP)
+                path = disk.crash() / folder.name / "out"
             process.kill()
             more, said = process.communicate()
-        expect(process.returncode == -signal.SIGKILL, f"array: status {process.returncode}: {said.decode()}")
-        told += more
-        flushed = struct.unpack("<Q", told[-8:])[0] if len(told) >= 8 else 0
+        try:
+            expect(process.returncode == -signal.SIGKILL, f"array: status {process.returncode}: {said.decode()}")
+            if not disk:
+                told += more
+            operations = struct.unpack(f"<{len(told) // 8}Q", told[:len(told) // 8 * 8])
+            flushed = [operation % SYNCED for operation in operations if not disk or operation >= SYNCED]
+            self.check_array(path, seed, flushed[-1] if flushed else 0)
+        finally:
+            if disk:
+                disk.end_of_crash()
+        self.counts["arrays crashed" if disk else "arrays killed"] += 1
+
+    def check_array(self, path, state, flushed):
         numbers = array.array("Q", path.read_bytes())
         expect(len(numbers) == NUMBERS, "the array has another length")
-        state, least, written = seed, {}, {}
+        least, written = {}, {}
         for operation in range(1, max(max(numbers), flushed) + 1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
             place = (state >> 33) % NUMBERS
@@ -197,7 +307,65 @@ class Soak:
             expect(number == 0 or written[number] == place, f"number {place} is {number}, which nobody wrote there")
             expect(number >= least.get(place, 0),
                    f"number {place} is {number}, and {least.get(place)} was flushed before {flushed}")
-        self.counts["arrays killed"] += 1
+
+    def wrong_of(self, decisions):
+        """What is wrong with a round of these decisions, and those that it made; or nothing."""
+        for _ in range(self.tries):
+            chance = Chance(decisions)
+            try:
+                self.one_round(chance)
+            except Wrong as wrong:
+                return str(wrong), chance.made
+        return None
+
+    def cut_down(self, decisions, wrong):
+        """The same failure of fewer decisions other than 0, and smaller ones."""
+        smallest = (wrong, decisions)
+        length = 1
+        while length < len(decisions) and smallest[1] is decisions:
+            smallest = self.wrong_of(decisions[:length]) or smallest
+            length *= 2
+        at = 0
+        while at < len(smallest[1]):
+            now = smallest[1]
+            for less in sorted({0, now[at] // 2} - {now[at]}):
+                found = self.wrong_of([*now[:at], less, *now[at + 1:]])
+                if found:
+                    smallest = found
+                    break
+            at += 1
+        while smallest[1] and smallest[1][-1] == 0:
+            smallest[1].pop()
+        return smallest
+
+
+def losing_disks():
+    """Those that can be had here."""
+    disks = []
+    for kind in LosingDisk.KINDS:
+        try:
+            disks.append(LosingDisk(kind))
+        except Refused as refusal:
+            print(f"no disk that loses what was not synced: {refusal}", flush=True)
+    return disks
+
+
+def run(soak, options):
+    """Returns the status."""
+    ends = time.monotonic() + 3600 * (options.hours or 0)
+    number = options.first
+    while number < options.first + options.rounds if options.rounds else time.monotonic() < ends:
+        chance = Chance(options.decisions or (), None if options.decisions else f"{options.seed} {number}")
+        try:
+            soak.one_round(chance)
+        except Wrong as wrong:
+            print(f"--seed {options.seed} --first {number} --rounds 1: {wrong}\ncutting it down", flush=True)
+            wrong, decisions = soak.cut_down(chance.made, str(wrong))
+            print(f"--rounds {TRIES} --decisions {','.join(map(str, decisions))}: {wrong}")
+            return 1
+        number += 1
+    print(", ".join(f"{count} {what}" for what, count in soak.counts.items()))
+    return 0
 
 
 def main():
@@ -207,21 +375,15 @@ def main():
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--decisions", type=lambda text: [int(number) for number in text.split(",")])
     options = parser.parse_args()
-    soak = Soak([path.resolve() for path in options.programs])
     print(f"seed: {options.seed}{'' if STRACE else '; no strace here, so none is killed at chosen calls'}", flush=True)
-    ends = time.monotonic() + 3600 * (options.hours or 0)
-    number = options.first
-    while number < options.first + options.rounds if options.rounds else time.monotonic() < ends:
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="vortex-soak-"))
-        try:
-            soak.one_round(random.Random(f"{options.seed} {number}"), folder)
-        except Wrong as wrong:
-            print(f"--seed {options.seed} --first {number} --rounds 1: {wrong}\nsee {folder}")
-            sys.exit(1)
-        shutil.rmtree(folder)
-        number += 1
-    print(", ".join(f"{count} {what}" for what, count in soak.counts.items()))
+    disks = losing_disks()
+    try:
+        sys.exit(run(Soak([str(path.resolve()) for path in options.programs], disks), options))
+    finally:
+        for disk in disks:
+            disk.close()
 
 
 if __name__ == "__main__":
