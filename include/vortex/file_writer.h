@@ -32,8 +32,8 @@ struct FileWriterOptions {
       nullptr;  // null: one of its own, of about the size needed. Must outlive the writer
   std::uint64_t reserve_bytes = std::uint64_t{1}
                                 << 40;  // address space: the most that can be written
-  // What is reserved is halved down to this when the system refuses more. So the largest number
-  // above is as much as can be had.
+  // When the system refuses reserve_bytes, the half is tried, and so on, down to this. So the
+  // largest reserve_bytes means as much as can be had.
   std::uint64_t least_reserve_bytes = std::uint64_t{1} << 30;
   std::string name = {};  // for messages; the path by default
 };

@@ -83,7 +83,7 @@ class VORTEX_EXPORT KeyBatch {
   // of before are void then.
   char* room(std::size_t bytes);
   bool is_fixed() const noexcept { return is_fixed_; }
-  // What is left of the memory that was given for the keys, if it was.
+  // The rest of the memory that was given for the keys; empty where none was.
   std::span<char> fixed_room() const noexcept { return fixed_.subspan(is_fixed_ ? size_ : 0); }
   // The key takes the first `bytes` bytes of the room.
   void used(std::size_t bytes) noexcept { size_ += bytes; }

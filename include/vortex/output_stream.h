@@ -88,8 +88,8 @@ struct OutputStreamOptions {
   std::size_t comeback_blocks = 1;
   StaleBlocks stale_blocks = 0;                          // on a pool of aliases; see there
   std::uint64_t reserve_bytes = std::uint64_t{1} << 40;  // the most that can be written
-  // What is reserved is halved down to this when the system refuses more. So the largest number
-  // above is as much as can be had.
+  // When the system refuses reserve_bytes, the half is tried, and so on, down to this. So the
+  // largest reserve_bytes means as much as can be had.
   std::uint64_t least_reserve_bytes = std::uint64_t{1} << 30;
   // No kernel tells which bytes of a page were written, so nothing cheaper than clearing all of
   // them keeps the promise of zeros.

@@ -22,7 +22,7 @@ class VORTEX_EXPORT ArrayOutput final : public RecordOutput {
   std::span<std::byte> room(std::size_t most_bytes) override;
   void written(std::size_t bytes) override { done_ += bytes; }
 
-  // Of the records that are there.
+  // The length of the records that are in the array.
   std::size_t bytes() const noexcept { return done_; }
 
  private:

@@ -155,8 +155,8 @@ struct VORTEX_EXPORT SortPlan {
   std::uint64_t merge_order = 0;
   unsigned passes = 0;           // at most
   unsigned expected_passes = 0;  // as many runs take
-  // Of the last run, that stay in memory and are merged from there: where as many runs are formed
-  // as are expected, and nobody else may want the memory; of a report, that have stayed.
+  // The bytes of the last run that stay in memory and are merged from there, if as many runs are
+  // formed as are expected and nobody else may want the memory. In a report: that have stayed.
   std::uint64_t kept_bytes = 0;
   // How the last merge divides the pool: blocks to read, and requests of the output under way.
   std::size_t read_buffers = 0;

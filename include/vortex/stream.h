@@ -52,25 +52,27 @@ class VORTEX_EXPORT Stream {
   // not wait for a fault that is being served.
   Failure failure() const noexcept;
 
-  // What a touch that was not served is told by, see fill_on_failure(): on the thread that touched,
-  // inside the handler of its signal, by the rules of docs/life_of_a_fault.md, "Rules for code in
-  // the handler". No lock of the library is held: it may wait for what the code that touched may
-  // wait for. The stream may be gone by then: what `context` points to must outlive such calls.
+  // The function that is told of a touch that was not served, see fill_on_failure(). It runs on the
+  // thread that touched, inside the handler of its signal, by the rules of docs/life_of_a_fault.md,
+  // "Rules for code in the handler". No lock of the library is held: it may wait for what the code
+  // that touched may wait for. The stream may be gone by then, so `context` must outlive it.
   struct FailureCall {
     void (*function)(void* context, const Failure& failure) noexcept = nullptr;
     void* context = nullptr;
   };
 
-  // For programs that guarded() cannot leave and that must not end, as interpreters. From now on a
-  // touch outside of guarded() that cannot be served, of data or a read of what a writer has not
-  // written, finds zeros, is told to `call`, and goes on; what is stored there is lost. At most 1
-  // MiB of a block is filled at a time, which other threads find; the last 16 stay until
-  // clear_filler() or resize(): then touches fail, and are told, anew. System calls (userfaultfd)
-  // fail with EFAULT. The process still ends, with a line on stderr, where a touch cannot be right
-  // (behind the window or an end), inside a fault of another stream, in a forked child, where the
-  // system refuses memory, and in streams without an is_vacant(): those of Vortex-B and Vortex-S. A
-  // call without a function puts that back for all. Both throw Error(EFAULT) in a forked child and
-  // wait for the fault that is being served; not inside a fault.
+  // For programs that guarded() cannot leave and that must not end, such as interpreters. From now
+  // on a touch outside of guarded() that cannot be served (of data, or a read of what a writer has
+  // not written) finds zeros, `call` is told, and the program goes on; what it stores there is
+  // lost. The zeros take at most 1 MiB of a block, and other threads find them, too. The last 16
+  // such places stay until clear_filler() or resize(); after that touches fail, and are told,
+  // anew. System calls (userfaultfd) fail with EFAULT.
+  //
+  // The process still ends, with a line on stderr, where a touch cannot be right (behind the window
+  // or an end), inside a fault of another stream, in a forked child, where the system refuses
+  // memory, and in streams without an is_vacant(): those of Vortex-B and Vortex-S. With a call
+  // without a function it ends again at every such touch. Both functions throw Error(EFAULT) in a
+  // forked child, and wait for the fault that is being served; not inside a fault.
   void fill_on_failure(const FailureCall& call);
   void clear_filler();
 
@@ -140,14 +142,14 @@ class VORTEX_EXPORT Stream {
 
   // Records the error of the fault at `offset` unless there is one already, and returns false.
   bool fail(int error, std::string_view cause, std::uint64_t offset) noexcept;
-  // The same (EFAULT) of a touch where none may be. With the engine userfaultfd the thread may have
-  // gone on meanwhile, and then nothing is recorded.
+  // The same (EFAULT), for a touch where nothing may be touched. With the engine userfaultfd the
+  // thread may have gone on meanwhile, and then nothing is recorded.
   bool fail_touch(std::string_view cause, std::uint64_t offset) noexcept;
   // Refuses this fault alone, for want of something that may be there when the next one comes, and
   // returns false. failure() tells of it until then.
   bool refuse(int error, std::string_view cause, std::uint64_t offset) noexcept;
-  // What the next fault does first: failure() tells of no refused one any more. With the stream
-  // locked.
+  // Makes failure() forget the fault that was refused; the next fault does that first. With the
+  // stream locked.
   void forget_refusal() noexcept;
 
   bool stopping() const noexcept;

@@ -101,9 +101,9 @@ typedef struct vtx_sort_resources {
   vtx_disk_function disk;  // NULL: disks of the backend
   void* disk_context;
   vtx_stop* stop;  // may be closed as soon as the sort has begun
-  // As may this. The sort takes what is free of it, at most memory_bytes, and waits for at least
-  // least_memory_bytes; 0: a quarter of the most. -EDEADLK where it waits for what sorters hold
-  // that the calling thread pushes to: call vtx_sorter_sort() first.
+  // May be closed then, too. The sort takes what is free of it, at most memory_bytes, and waits for
+  // at least least_memory_bytes; 0: a quarter of the most. -EDEADLK where it waits for memory of
+  // sorters to which the calling thread pushes: call vtx_sorter_sort() first.
   vtx_budget* budget;
   uint64_t least_memory_bytes;
 } vtx_sort_resources;

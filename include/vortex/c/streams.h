@@ -140,18 +140,18 @@ VORTEX_EXPORT int vtx_input_failure(vtx_input* input);
 // From any thread: who waits for data gets this errno value, of either sign, and this cause, as
 // does every later touch of a block that is not there. 0: ECANCELED; NULL: a cause that says that.
 VORTEX_EXPORT void vtx_input_cancel(vtx_input* input, int error, const char* cause);
-// What a touch that was not served is told by: on the thread that touched, inside the handler of
-// its signal, where only async-signal-safe calls may be made. `error` is a negative errno value,
-// `line` the line that stderr would have got, valid until the return.
+// The function that is told of a touch that was not served. It runs on the thread that touched,
+// inside the handler of its signal, where only async-signal-safe calls may be made. `error` is a
+// negative errno value, `line` the line that stderr would have got, valid until the return.
 typedef void (*vtx_failure_function)(void* context, int error, const char* line);
 // For programs that must not end and that vtx_guarded() cannot leave: from now on a touch outside
-// of vtx_guarded() that cannot be served finds zeros, is told to `tell`, and goes on; what is
-// stored there is lost. The zeros, in the last 16 places at most, stay until
-// vtx_input_clear_filler(): then touches fail, and are told, anew. Stream::fill_on_failure() says
-// where the process ends nevertheless. `context` has to outlive the stream's touches; 100 bytes are
-// kept for each pair of function and context, for good. NULL: as before, for all. Both wait for the
-// fault that is being served; -EFAULT in a forked child, -EDEADLK inside a fault of the same
-// stream.
+// of vtx_guarded() that cannot be served finds zeros, `tell` is told, and the program goes on; what
+// it stores there is lost. The zeros, in the last 16 places at most, stay until
+// vtx_input_clear_filler(); after that touches fail, and are told, anew. Stream::fill_on_failure()
+// says where the process ends nevertheless. `context` has to outlive the stream's touches; 100
+// bytes are kept for each pair of function and context, for good. NULL: such touches end the
+// process again. Both wait for the fault that is being served; -EFAULT in a forked child, -EDEADLK
+// inside a fault of the same stream.
 VORTEX_EXPORT int vtx_input_fill_on_failure(vtx_input* input, vtx_failure_function tell,
                                             void* context);
 VORTEX_EXPORT int vtx_input_clear_filler(vtx_input* input);
