@@ -69,17 +69,23 @@ inline bool refuse_call_with(unsigned number, unsigned index, unsigned value, in
   return filter_calls(program);
 }
 
-// As file systems do that have no files without a name.
-inline bool refuse_nameless_files() {
+// The same where argument `index` has one of the flags.
+inline bool refuse_flags(unsigned number, unsigned index, unsigned flags, int error) {
+  const auto offset = static_cast<unsigned>(offsetof(seccomp_data, args) + 8 * index);
   std::array<sock_filter, 6> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 3),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
-      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_TMPFILE & ~O_DIRECTORY, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EOPNOTSUPP),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset),
+      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, flags, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   }};
   return filter_calls(program);
+}
+
+// As file systems do that have no files without a name.
+inline bool refuse_nameless_files() {
+  return refuse_flags(SYS_openat, 2, O_TMPFILE & ~O_DIRECTORY, EOPNOTSUPP);
 }
 
 }  // namespace vortex::test

@@ -26,30 +26,42 @@ inline int run_command(const std::string& command) {
   return std::system(("PATH=$PATH:/usr/sbin:/sbin; " + command + " >/dev/null 2>&1").c_str());
 }
 
-// "tmpfs" (0 bytes: without a limit, which it then does not tell), "ramfs" (which never has one) or
-// "ext4", in a mount namespace of the test's own, so that nothing is left of
-// it however the test ends. `refusal` says why there is none.
+// "tmpfs" (0 bytes: without a limit, which it then does not tell), "ramfs" (which never has one),
+// "overlay" (over the temporary folder), or one of a loop device, as "ext4" and "xfs"; in a mount
+// namespace of the test's own, so that nothing is left of it however the test ends. `refusal` says
+// why there is none.
 class SmallFileSystem {
  public:
-  SmallFileSystem(const std::string& type, std::uint64_t bytes) {
+  SmallFileSystem(const std::string& type, std::uint64_t bytes,
+                  const std::filesystem::path& where = std::filesystem::temp_directory_path())
+      : folder(where) {
+    std::string options;
+    if (type == "tmpfs") options = "size=" + std::to_string(bytes);
+    if (type == "overlay") {
+      for (const std::string name : {"lower", "upper", "work"}) {
+        std::filesystem::create_directory(folder.path() / name);
+        options += (options.empty() ? "" : ",") + name + "dir=" + folder.file(name);
+      }
+    }
     if (geteuid() != 0) {
       refusal = "mounting a file system needs root";
     } else if (unshare(CLONE_NEWNS) != 0 ||
                mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
       refusal = std::string("no mount namespace of its own: ") + std::strerror(errno);
-    } else if (type != "ext4") {
-      const std::string size = type == "tmpfs" ? "size=" + std::to_string(bytes) : "";
-      if (mount(type.c_str(), root.c_str(), type.c_str(), 0, size.c_str()) != 0) {
+    } else if (type == "tmpfs" || type == "ramfs" || type == "overlay") {
+      if (mount(type.c_str(), root.c_str(), type.c_str(), 0, options.c_str()) != 0) {
         refusal = "no " + type + " can be mounted: " + std::strerror(errno);
       }
     } else {
       environment = Environment::kLoopDevices;
       const std::string image = folder.file("image");
       std::ofstream(image).close();
+      options = type == "ext4" ? "-q -F -m 0" : type == "vfat" ? "" : "-q -f";
       if (truncate(image.c_str(), static_cast<off_t>(bytes)) != 0 ||
-          run_command("mkfs.ext4 -q -F -m 0 '" + image + "'") != 0 ||
+          run_command("mkfs." + type + " " + options + " '" + image + "'") != 0 ||
           run_command("mount -o loop '" + image + "' '" + root + "'") != 0) {
-        refusal = "no ext4 can be made and mounted with mkfs.ext4 and a loop device";
+        refusal =
+            "no " + type + " can be made and mounted with mkfs." + type + " and a loop device";
       }
     }
     mounted_ = refusal.empty();

@@ -45,6 +45,12 @@ inline std::unique_ptr<Disk> disk_of_job(DiskBackend backend = DiskBackend::kBes
   return plan_of_disks() ? with_faults(open_disk({.backend = backend}), plan_of_disks()) : nullptr;
 }
 
+// Where jobs have their files.
+inline std::filesystem::path& folder_of_jobs() {
+  static std::filesystem::path folder = fast_folder();
+  return folder;
+}
+
 // A folder with inputs, the output as it was before, and two folders of runs.
 class Place {
  public:
@@ -114,7 +120,7 @@ class Place {
   }
 
  private:
-  TemporaryFolder folder_{fast_folder()};
+  TemporaryFolder folder_{folder_of_jobs()};
   std::vector<std::string> run_folders_, paths_, inputs_;
 };
 
