@@ -3,7 +3,9 @@
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 
 MIB = 1 << 20
@@ -21,6 +23,14 @@ def command(*words):
     return done.stdout.strip()
 
 
+def begin_with_own_mounts():
+    """Begins the program again where its mounts are its own, so that they end with it; where that can be."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    if os.geteuid() == 0 and shutil.which("unshare") and "VORTEX_OWN_MOUNTS" not in os.environ:
+        os.environ["VORTEX_OWN_MOUNTS"] = "1"
+        os.execvp("unshare", ["unshare", "--mount", sys.executable, *sys.argv])
+
+
 class LosingDisk:
     """A file system over an image in memory, whose copy is what a crash leaves.
 
@@ -29,12 +39,12 @@ class LosingDisk:
     """
 
     KINDS = {
-        "ext4": (["-q", "-F", "-m", "0"], "commit=300,data=writeback,noauto_da_alloc", ""),
-        "xfs": (["-q", "-f"], "", "nouuid"),
+        "ext4": (128, ["-q", "-F", "-m", "0"], "commit=300,data=writeback,noauto_da_alloc", ""),
+        "xfs": (320, ["-q", "-f"], "", "nouuid"),
     }
 
     def __init__(self, kind):
-        made, options, self._options_after = self.KINDS[kind]
+        mib, made, options, self._options_after = self.KINDS[kind]
         if os.geteuid() != 0:
             raise Refused("only root mounts file systems")
         self.kind = kind
@@ -45,7 +55,7 @@ class LosingDisk:
             for folder in (self.folder, self.after):
                 folder.mkdir()
             with open(self.image, "wb") as file:
-                file.truncate(320 * MIB)
+                file.truncate(mib * MIB)
             command(f"mkfs.{kind}", *made, self.image)
             self._mount(self.image, self.folder, options)
         except (Refused, OSError) as refusal:
@@ -61,9 +71,15 @@ class LosingDisk:
         command("sync", "-f", self.folder)
 
     def crash(self):
-        """What a disk that loses its power now holds, mounted; until end_of_crash()."""
+        """What a disk that loses its power now holds, mounted; until end_of_crash(). Who writes to it is stopped."""
         copy = self.place / "copy"
-        command("cp", "--sparse=always", self.image, copy)
+        for _ in range(100):
+            command("cp", "--sparse=always", self.image, copy)
+            # A copy during which something was written is no moment of the disk's.
+            if subprocess.run(["cmp", "-s", self.image, copy], check=False).returncode == 0:
+                break
+        else:
+            raise OSError(f"the {self.kind} in {self.image} is written to for ever")
         self._mount(copy, self.after, self._options_after)
         return self.after
 

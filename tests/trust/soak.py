@@ -25,7 +25,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from losing_disk import LosingDisk, Refused  # noqa: E402
+from losing_disk import LosingDisk, Refused, begin_with_own_mounts  # noqa: E402
 
 NUMBERS = 1 << 16  # of an array
 SYNCED = 1 << 63
@@ -369,6 +369,7 @@ def run(soak, options):
 
 
 def main():
+    begin_with_own_mounts()
     parser = argparse.ArgumentParser()
     parser.add_argument("programs", nargs=3, type=pathlib.Path)
     parser.add_argument("--hours", type=float)

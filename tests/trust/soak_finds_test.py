@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from losing_disk import begin_with_own_mounts  # noqa: E402
 from soak import Chance, Soak, Wrong, losing_disks  # noqa: E402
 
 SEED = int(os.environ.get("VORTEX_TEST_SEED") or random.randrange(2**32))
@@ -102,5 +103,6 @@ if __name__ == "__main__":
     if sys.argv[1] == "planted":
         planted(sys.argv[2], sys.argv[3], sys.argv[4:])
         sys.exit(0)
+    begin_with_own_mounts()
     PROGRAMS = [os.path.abspath(program) for program in sys.argv[1:4]]
     unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
