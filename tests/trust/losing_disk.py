@@ -51,6 +51,7 @@ class LosingDisk:
         self.place = pathlib.Path(tempfile.mkdtemp(prefix="vortex-soak-disk-", dir="/dev/shm"))
         self.folder, self.after, self.image = (self.place / name for name in ("now", "after", "image"))
         self._mounted = []
+        self._copies = 0
         try:
             for folder in (self.folder, self.after):
                 folder.mkdir()
@@ -72,7 +73,9 @@ class LosingDisk:
 
     def crash(self):
         """What a disk that loses its power now holds, mounted; until end_of_crash(). Who writes to it is stopped."""
-        copy = self.place / "copy"
+        # A new file each time: the device of the last one may live a moment longer, with what it has cached.
+        copy = self.place / f"copy{self._copies}"
+        self._copies += 1
         for _ in range(100):
             command("cp", "--sparse=always", self.image, copy)
             # A copy during which something was written is no moment of the disk's.
@@ -81,6 +84,7 @@ class LosingDisk:
         else:
             raise OSError(f"the {self.kind} in {self.image} is written to for ever")
         self._mount(copy, self.after, self._options_after)
+        copy.unlink()
         return self.after
 
     def end_of_crash(self):

@@ -7,6 +7,7 @@ Each prints its peak, page cache included. Without VORTEX_LONG_TESTS two kinds h
 """
 
 import array
+import json
 import os
 import pathlib
 import subprocess
@@ -36,8 +37,14 @@ class InAGroup(FolderCase):
         kind = subprocess.run(["stat", "-f", "-c", "%T", self.folder], stdout=subprocess.PIPE, text=True, check=True)
         if kind.stdout.strip() in ("tmpfs", "ramfs"):
             self.skipTest(f"{self.folder} lies in memory, which files would take from the group")
+        self.memory = MEMORY
+        self.locale = "C"
+        self.group = self.new_group(1)
+
+    def new_group(self, sorts):
+        """With the memory of so many sorts at a time."""
         try:
-            self.group = self.enterContext(MemoryGroup(MEMORY + BESIDE))
+            return self.enterContext(MemoryGroup(sorts * (self.memory + BESIDE)))
         except Refused as refusal:
             self.skipTest(str(refusal))
 
@@ -61,9 +68,11 @@ class InAGroup(FolderCase):
                         pipe.write(piece)
             feeding = threading.Thread(target=feed)
             feeding.start()
-        outcome = self.group.run([*map(str, command), "-S", f"{MEMORY // MIB}M",
-                                  f"--parallel={threads}", "-T", str(self.folder), "-o", str(output)],
-                                 cwd=self.folder, stdin=read, env=self.environment(LC_ALL=self.locale))
+        if isinstance(command, list):
+            command = [*map(str, command), *self.resources(threads), "-o", str(output)]
+        else:
+            command = ["/bin/sh", "-c", f"{command(' '.join(self.resources(threads)))} -o {output}"]
+        outcome = self.group.run(command, cwd=self.folder, stdin=read, env=self.environment(LC_ALL=self.locale))
         if feeding:
             os.close(read)
             feeding.join()
@@ -72,6 +81,9 @@ class InAGroup(FolderCase):
         self.assertEqual((outcome.code, outcome.errors), (0, b""), about)
         self.assertEqual(self.digest(output), expected, about)
         output.unlink()
+
+    def resources(self, threads):
+        return ["-S", f"{self.memory // MIB}M", f"--parallel={threads}", "-T", str(self.folder)]
 
     def digest(self, path):
         return subprocess.run(["cksum", "-a", "blake2b", "--untagged", path], stdout=subprocess.PIPE,
@@ -121,16 +133,59 @@ class InAGroup(FolderCase):
             names.append(self.put(f"in{i}", b"".join(lines)))
         self.of_lines(["-m"], names)
 
-    def test_records(self):
-        self.locale = "C"
+    def numbers(self):
+        """The digest of the numbers of a file, sorted."""
         numbers = array.array("Q", self.random.randbytes(BYTES))
         self.put("in", numbers.tobytes())
         (self.folder / "expected").write_bytes(array.array("Q", sorted(numbers)).tobytes())
         expected = self.digest(self.folder / "expected")
         (self.folder / "expected").unlink()
+        return expected
+
+    def test_records(self):
+        expected = self.numbers()
         for threads in self.threads():
             self.expect([VORTEX, "sort", "--form", "u64", "in"], expected, threads)
             self.expect([VORTEX, "sort", "--form", "u64", "-"], expected, threads, stdin="in")
+
+    def test_passes(self):
+        """Blocks so long that few runs are merged at a time."""
+        self.of_form("u64", 5 * MEMORY, ["--block", "4M"])
+
+    def test_a_chain(self):
+        """Two sorts at a time, of which one feeds the other."""
+        expected = self.numbers()
+        self.group = self.new_group(2)
+        for threads in self.threads():
+            self.expect(lambda resources: f"{VORTEX} sort --form u64 --reverse in -o - {resources} | "
+                                          f"{VORTEX} sort --form u64 - {resources}", expected, threads)
+
+    def test_more_memory(self):
+        for memory in (256 * MIB, 1 << 30):
+            self.memory = memory
+            self.group = self.new_group(1)
+            for form in ("u64", "ascii"):
+                self.of_form(form, memory * 5 // 4)
+
+    def of_form(self, form, size, options=()):
+        """What comes out has the same records, by their sum, and is in order."""
+        self.vortex("gen", "--form", form, "--bytes", str(size), "in")
+        expected = {**self.summary(form, "in"), "sorted": True}
+        for threads in self.threads():
+            outcome = self.group.run([VORTEX, "sort", "--form", form, "in", *options, *self.resources(threads),
+                                      "-o", "out"], cwd=self.folder)
+            print(f"{self.id()}, {form}, threads {threads}: {outcome}, limit {self.group.limit / MIB:.0f} MiB",
+                  flush=True)
+            self.assertEqual((outcome.code, outcome.errors), (0, b""))
+            self.assertEqual(self.summary(form, "out"), expected)
+
+    def vortex(self, *words):
+        return subprocess.run([VORTEX, *words], cwd=self.folder, stdout=subprocess.PIPE, check=words[0] != "check")
+
+    def summary(self, form, name):
+        """How many records there are, their sum, and whether they are sorted."""
+        told = json.loads(self.vortex("check", "--form", form, "--json", name).stdout)
+        return {"records": told["records"], "checksum": told["checksum"], "sorted": told["sorted"]}
 
 
 if __name__ == "__main__":

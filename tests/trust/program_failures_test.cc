@@ -26,6 +26,7 @@ struct Command {
   bool stdin_is_a_pipe = false;
   bool stdout_is_the_output = false;  // which is written in place then
   bool has_output = true;
+  unsigned parts = 0;  // that the output has behind OUT
 };
 
 const Command kCommands[] = {
@@ -42,6 +43,15 @@ const Command kCommands[] = {
      {"sort", "--form", "u64", "IN", "-o", "OUT", "-S", "1M", "-T", "RUNS0", "-T", "RUNS1"},
      false,
      3 << 19},
+    {"Split",
+     "vortex",
+     {"split", "--form", "u64", "-n", "3", "IN", "-o", "OUT", "-S", "1M"},
+     false,
+     1 << 18,
+     false,
+     false,
+     false,
+     3},
     {"Check", "vortex-sort", {"-c", "IN"}, true, 20, false, false, false},
 };
 
@@ -93,6 +103,23 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
     });
   }
 
+  // Parts that are there are whole, all of them where the program has ended well, and go.
+  std::string complaint_of_parts(bool ended_well) {
+    std::string all;
+    unsigned there = 0;
+    for (unsigned part = 0; part < GetParam().parts; ++part) {
+      const std::string path = place_.output() + ".0000" + std::to_string(part);
+      const std::string text = Place::text(path);
+      if (unlink(path.c_str()) != 0) continue;
+      ++there;
+      all += text;
+      if (parts_.size() == part) parts_.push_back(text);
+      if (parts_[part] != text) return "part " + std::to_string(part) + " is not whole";
+    }
+    if (!ended_well) return {};
+    return there == GetParam().parts && sorted_numbers(all) == expected_ ? "" : "parts are missing";
+  }
+
   // What is wrong with an end; empty: nothing.
   std::string complaint(const TracedEnd& end, std::size_t kind) {
     if (end.hung) return "it hangs\n" + end.waits;
@@ -104,10 +131,14 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
     if (GetParam().stdout_is_the_output && status != 0) {
       place_.restore();  // what is written in place may be a part
     }
-    wrong = place_.complaint(status == 0 && GetParam().has_output, expected_,
-                             name.starts_with("unlink"));
+    if (GetParam().parts != 0) wrong = complaint_of_parts(status == 0);
+    if (wrong.empty()) {
+      wrong = place_.complaint(status == 0 && GetParam().has_output, expected_,
+                               name.starts_with("unlink"));
+    }
     if (!wrong.empty()) return wrong + ", status " + std::to_string(status) + ": " + told;
-    if (status == 0 || (status == 1 && !GetParam().has_output)) return {};
+    const bool answers = !GetParam().has_output && GetParam().parts == 0;
+    if (status == 0 || (status == 1 && answers)) return {};
     if (status != 2) return "status " + std::to_string(status) + ": " + told;
     const bool can_tell = name.substr(0, 5) != "write";
     if (can_tell && told.find(std::strerror(kFailingCalls[kind].error)) == std::string::npos) {
@@ -120,7 +151,7 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
   Place place_;
   TemporaryFolder outside_{fast_folder()};
   std::string program_, expected_;
-  std::vector<std::string> words_;
+  std::vector<std::string> words_, parts_;
 };
 
 TEST_P(ProgramFailures, OfASystemCall) {

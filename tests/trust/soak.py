@@ -294,8 +294,9 @@ class Soak:
         self.counts["arrays crashed" if disk else "arrays killed"] += 1
 
     def check_array(self, path, state, flushed):
-        numbers = array.array("Q", path.read_bytes())
-        expect(len(numbers) == NUMBERS, "the array has another length")
+        data = path.read_bytes()
+        expect(len(data) == 8 * NUMBERS, f"the array has {len(data)} bytes")
+        numbers = array.array("Q", data)
         least, written = {}, {}
         for operation in range(1, max(max(numbers), flushed) + 1):
             state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
@@ -364,6 +365,8 @@ def run(soak, options):
             print(f"--rounds {TRIES} --decisions {','.join(map(str, decisions))}: {wrong}")
             return 1
         number += 1
+        if number % 100 == 0:
+            print(f"{number} rounds", flush=True)
     print(", ".join(f"{count} {what}" for what, count in soak.counts.items()))
     return 0
 
