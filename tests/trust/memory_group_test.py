@@ -42,7 +42,9 @@ class InAGroup(FolderCase):
         self.group = self.new_group(1)
 
     def new_group(self, sorts):
-        """With the memory of so many sorts at a time."""
+        """With the memory of so many sorts at a time, in place of the one before."""
+        if hasattr(self, "group"):
+            self.group.close()
         try:
             return self.enterContext(MemoryGroup(sorts * (self.memory + BESIDE)))
         except Refused as refusal:
