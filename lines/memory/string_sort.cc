@@ -30,7 +30,7 @@ class OrderedRecords {
     const char* const begin = of_record ? stored.record.data() : stored.key.data();
     return {begin, of_record ? stored.record.size() : stored.key.size()};
   }
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+  [[gnu::always_inline]] void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
     records_.prefetch(entry, depth);
   }
 
@@ -79,7 +79,7 @@ class StoredRecords {
     return stored_record_at(stored_at(entry), has_keys_);
   }
   // The lengths, and the bytes at about `depth`.
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+  [[gnu::always_inline]] void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
     __builtin_prefetch(stored_at(entry));
     __builtin_prefetch(reinterpret_cast<const char*>(
         reinterpret_cast<std::uintptr_t>(stored_at(entry)) + depth + kChunkBytes));
@@ -96,7 +96,7 @@ class ViewedRecords {
   StoredRecord operator()(const IndexEntry& entry) const noexcept {
     return {keys_.key(entry.value), records_[entry.value]};
   }
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+  [[gnu::always_inline]] void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
     __builtin_prefetch(reinterpret_cast<const char*>(
         reinterpret_cast<std::uintptr_t>(keys_.key(entry.value).data()) + depth));
   }

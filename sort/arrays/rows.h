@@ -14,7 +14,7 @@ namespace vortex { inline namespace v0 { namespace detail {
 // Calls use() with the size of a row, as a constant where it is a usual one.
 template <typename Use>
 void with_row(std::size_t bytes, const Use& use) {
-  with_constant<1, 2, 4, 8, 16>(bytes, use);
+  with_constant<1, 2, 4, 8, 16, 48, 64, 100>(bytes, use);
 }
 
 // An array of rows that are moved as bytes.
@@ -53,10 +53,12 @@ class Rows {
   }
 
  private:
-  void prefetch(std::size_t place) const noexcept {
+  // gcc takes what does nothing but prefetch for a function without effect, and drops calls of it.
+  [[gnu::always_inline]] void prefetch(std::size_t place) const noexcept {
     constexpr std::size_t kLine = 64, kMostLines = 4;
-    const std::size_t lines = std::min(kMostLines, (bytes_ + kLine - 1) / kLine);
-    for (std::size_t line = 0; line < lines; ++line) __builtin_prefetch(at(place) + line * kLine);
+    const std::size_t some = std::min(kMostLines * kLine, bytes_);
+    for (std::size_t byte = 0; byte < some; byte += kLine) __builtin_prefetch(at(place) + byte);
+    __builtin_prefetch(at(place) + some - 1);
   }
 
   template <std::size_t kBytes>

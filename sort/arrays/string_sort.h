@@ -84,7 +84,7 @@ class StringSort {
     return strings_.text(entry, range.text, scratch);
   }
 
-  void prefetch(const IndexEntry* entry, const Range& part) const noexcept {
+  [[gnu::always_inline]] void prefetch(const IndexEntry* entry, const Range& part) const noexcept {
     if (part.end - entry > static_cast<std::ptrdiff_t>(kAhead)) {
       strings_.prefetch(entry[kAhead], part.depth);
     }

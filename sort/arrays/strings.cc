@@ -77,7 +77,7 @@ class PlacedStrings : public PlainStrings {
   std::string_view text(const IndexEntry& entry, unsigned, Scratch&) const noexcept {
     return strings_[entry.value];
   }
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+  [[gnu::always_inline]] void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
     __builtin_prefetch(reinterpret_cast<const char*>(
         reinterpret_cast<std::uintptr_t>(strings_[entry.value].data()) + depth));
   }
@@ -124,7 +124,9 @@ struct MovesOfStrings {
   void lay(std::size_t slot, std::size_t to) const noexcept {
     move(std::launder(held(slot)), strings + to);
   }
-  void prefetch(std::size_t place) const noexcept { __builtin_prefetch(strings + place, 1); }
+  [[gnu::always_inline]] void prefetch(std::size_t place) const noexcept {
+    __builtin_prefetch(strings + place, 1);
+  }
 
   std::string* strings;
   Slot* slots;
@@ -147,7 +149,7 @@ class PackedViews : public PlainStrings {
   std::string_view text(const IndexEntry& entry, unsigned, Scratch&) const noexcept {
     return view(entry);
   }
-  void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
+  [[gnu::always_inline]] void prefetch(const IndexEntry& entry, std::size_t depth) const noexcept {
     __builtin_prefetch(reinterpret_cast<const char*>((entry.value & kLow) + depth));
   }
   int compare(const IndexEntry& a, const IndexEntry& b, unsigned,

@@ -24,7 +24,7 @@ struct MovesOfBytes {
   void lay(std::size_t slot, std::size_t to) const noexcept {
     std::memcpy(record(to), held + slot * bytes, bytes);
   }
-  void prefetch(std::size_t place) const noexcept {
+  [[gnu::always_inline]] void prefetch(std::size_t place) const noexcept {
     // The processor itself asks for more of long records.
     constexpr std::size_t kLine = 64, kMostBytes = 4 * kLine;
     const std::size_t some = std::min(bytes, kMostBytes);

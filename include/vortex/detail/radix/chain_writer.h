@@ -46,7 +46,8 @@ class ChainWriter {
     constexpr std::size_t kAhead = kAheadBytes / sizeof(Record) + 1;
     std::size_t i = 0;
     for (; i + kGroup <= count; i += kGroup) {
-      __builtin_prefetch(i + kAhead < count ? records + i + kAhead : next + (i + kAhead - count));
+      ChunkLayout<Record>::prefetch_line(i + kAhead < count ? records + i + kAhead
+                                                            : next + (i + kAhead - count));
 #pragma GCC unroll 16
       for (std::size_t k = 0; k < kGroup; ++k) put(records[i + k], digit, leave_out);
     }
@@ -155,7 +156,7 @@ class ChainSlices {
     arena_.template for_each_chunk<false>(
         chain, [&](const Record* records, std::size_t here, const Record* next) {
           for (std::size_t i = 0; i < here; ++i) {
-            if (i % kLine == 0) __builtin_prefetch(next + i);
+            if (i % kLine == 0) ChunkLayout<Record>::prefetch_line(next + i);
             ++sizes[slice_of(records[i])];
           }
         });

@@ -134,7 +134,7 @@ class DenseSorter {
                                                 const Record* soon) noexcept {
     std::size_t i = 0;
     for (; i + kLine <= count; i += kLine) {
-      __builtin_prefetch(soon + i);
+      ChunkLayout<Record>::prefetch_line(soon + i);
 #pragma GCC unroll 16
       for (std::size_t k = 0; k < kLine; ++k) {
         append(cursors, slice_of(records[i + k]), records[i + k]);
