@@ -2,6 +2,7 @@
 //
 //   vortex_sort   vortex::sort on ordinary memory, with one thread
 //   vortex_sort_threads  the same on all cores that the process may use
+//   vortex_into, vortex_into_threads  vortex::sort_into of structs, to an array that is touched
 //   radix_sort    vortex::radix_sort: a vanishing array through bucket streams. 2^6 of them with
 //                 blocks of 2 MiB, 2^8 for 2^30 records; rows radix_sort_KIB have blocks of that
 //                 size and 2^7 buckets
@@ -14,13 +15,13 @@
 //
 // Rows are SORT/RECORD/KEYS/lg n. Records are u64 and u32 keys, pairs of a key and a value of 8
 // (pair) or 4 bytes each (half_pair), and structs of 8 to 256 bytes. Their keys, of 4 bytes in
-// struct_8, struct_12 and struct_100 and of 8 in others, are the last members: vortex_sort takes
-// them as members, vortex_lambda as functions. Every sort's memory is warmed before, and filling it
-// is not timed. Several small arrays are sorted one after the other, 2^18 records
-// together. The counter `memory` is the peak of the resident size over the size of the records,
-// where the kernel tells; for sorts of vanishing arrays it is blocks and own memory, `epsilon` the
-// part of it beyond the records (Table 9). By default n goes to
-// 2^20; VORTEX_BENCH_LG=27 raises the largest (peers stop at 2^27).
+// struct_8, struct_12 and struct_100, of 10 bytes of text in text_100 and of 8 in others, are the
+// last members: vortex_sort takes them as members, vortex_lambda as functions. Every sort's memory
+// is warmed before, and filling it is not timed. Several small arrays are sorted one after the
+// other, 2^18 records together. The counter `memory` is the peak of the resident size over the size
+// of the records, where the kernel tells; for sorts of vanishing arrays it is blocks and own
+// memory, `epsilon` the part of it beyond the records (Table 9). By default n goes to 2^20;
+// VORTEX_BENCH_LG=27 raises the largest (peers stop at 2^27).
 #include <benchmark/benchmark.h>
 #include <hwy/contrib/sort/vqsort.h>
 
@@ -42,6 +43,7 @@
 #endif
 
 #include "bench/support/key_distributions.h"
+#include "bench/support/made_records.h"
 #include "bench/support/process_time.h"
 #include "bench/support/ratios.h"
 #include "bench/support/warm_array.h"
@@ -52,7 +54,12 @@
 
 namespace vortex { namespace {
 
+using bench::fill_records;
+using bench::in_order;
+using bench::key_of;
 using bench::Keys;
+using bench::kIsStruct;
+using bench::Struct;
 using bench::WarmArray;
 
 using Pair = KeyValue<std::uint64_t, std::uint64_t>;
@@ -73,32 +80,6 @@ struct HighwayRecord<HalfPair> {
 };
 
 template <typename Record>
-auto key_of(const Record& record) {
-  if constexpr (std::is_integral_v<Record>) {
-    return record;
-  } else {
-    return record.key;
-  }
-}
-
-// A key behind a value and more bytes.
-template <typename Key, std::size_t more>
-struct Struct {
-  Key value;
-  std::byte rest[more];
-  Key key;
-};
-template <typename Key>
-struct Struct<Key, 0> {
-  Key value;
-  Key key;
-};
-template <typename Record>
-constexpr bool kIsStruct = false;
-template <typename Key, std::size_t more>
-constexpr bool kIsStruct<Struct<Key, more>> = true;
-
-template <typename Record>
 void sort_ours(std::span<Record> records, const SortOptions& options) {
   if constexpr (kIsStruct<Record>) {
     sort(records, &Record::key, options);
@@ -107,28 +88,13 @@ void sort_ours(std::span<Record> records, const SortOptions& options) {
   }
 }
 
-constexpr auto in_order = [](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
-
-template <typename Record>
-void fill_records(Keys keys, std::span<Record> out) {
-  std::size_t at = 0;
-  bench::for_each_key(keys, out.size(), [&](std::uint64_t key) {
-    if constexpr (sizeof(key_of(out[0])) == 4) key ^= key >> 32;
-    if constexpr (std::is_integral_v<Record>) {
-      out[at] = static_cast<Record>(key);
-    } else {
-      out[at].key = static_cast<decltype(out[at].key)>(key);
-      out[at].value = static_cast<decltype(out[at].value)>(at);
-    }
-    ++at;
-  });
-}
-
 // Times `sort` alone, which sorts each of `arrays` of `count` records that lie one after the other,
-// checks the result, and reports records/s and memory.
+// checks the results, which are there unless they are elsewhere, and reports records/s and memory.
 template <typename Record>
 void measure(benchmark::State& state, Keys keys, std::span<Record> arrays, std::size_t count,
-             const std::function<void()>& prepare, const std::function<void()>& sort) {
+             const std::function<void()>& prepare, const std::function<void()>& sort,
+             std::span<const Record> results = {}) {
+  if (results.empty()) results = arrays;
   double memory = 0;
   for ([[maybe_unused]] auto _ : state) {
     prepare();
@@ -143,7 +109,7 @@ void measure(benchmark::State& state, Keys keys, std::span<Record> arrays, std::
       memory = 1 + static_cast<double>(process_memory().peak_resident_bytes - before) / bytes;
     }
     for (std::size_t at = 0; at < arrays.size(); at += count) {
-      const auto array = arrays.subspan(at, count);
+      const auto array = results.subspan(at, count);
       if (std::is_sorted(array.begin(), array.end(), in_order)) continue;
       state.SkipWithError("not sorted");
       return;
@@ -165,6 +131,22 @@ void ordinary(benchmark::State& state, Keys keys, int lg,
         const std::span<Record> records = arrays.records();
         for (std::size_t at = 0; at < records.size(); at += count) sort(records.subspan(at, count));
       });
+}
+
+template <typename Record>
+void into(benchmark::State& state, Keys keys, int lg, unsigned threads) {
+  const std::size_t count = std::size_t{1} << lg;
+  const WarmArray<Record> arrays(std::max(count, std::size_t{1} << 18));
+  const WarmArray<Record> sorted(arrays.records().size());
+  measure<Record>(
+      state, keys, arrays.records(), count, [] {},
+      [&] {
+        for (std::size_t at = 0; at < arrays.records().size(); at += count) {
+          sort_into(arrays.records().subspan(at, count), sorted.records().subspan(at, count),
+                    &Record::key, {.threads = threads});
+        }
+      },
+      sorted.records());
 }
 
 // `sort` sorts the array on a pool with `extra` blocks more, and returns a report.
@@ -289,17 +271,26 @@ std::vector<Row<Record>> rows() {
     add("vortex_lambda", 30, [](Span records) {
       sort(records, [](const Record& record) { return record.key; }, {.threads = 1});
     });
+    for (const unsigned threads : {1u, 0u}) {
+      rows.push_back({threads == 1 ? "vortex_into" : "vortex_into_threads",
+                      [threads](benchmark::State& state, Keys keys, int lg) {
+                        into<Record>(state, keys, lg, threads);
+                      },
+                      0, 27});
+    }
   } else {
     add_sorts_of_numbers(rows);
   }
   add("std_sort", 27, [](Span records) { std::sort(records.begin(), records.end(), in_order); });
-  add("spreadsort", 27, [](Span records) {
-    const auto digits = [](const Record& record, unsigned shift) {
-      return key_of(record) >> shift;
-    };
-    boost::sort::spreadsort::integer_sort(records.begin(), records.end(), digits, in_order);
-  });
-  add("lsd_radix", 27, lsd_radix<Record>);
+  if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(key_of(Record{}))>>) {
+    add("spreadsort", 27, [](Span records) {
+      const auto digits = [](const Record& record, unsigned shift) {
+        return key_of(record) >> shift;
+      };
+      boost::sort::spreadsort::integer_sort(records.begin(), records.end(), digits, in_order);
+    });
+    add("lsd_radix", 27, lsd_radix<Record>);
+  }
 #if defined(VORTEX_BENCH_TBB)
   add("tbb", 27,
       [](Span records) { tbb::parallel_sort(records.begin(), records.end(), in_order); });
@@ -376,6 +367,7 @@ int main(int argc, char** argv) {
   register_all<Struct<std::uint64_t, 48>>("struct_64", some, largest, ratios);
   register_all<Struct<std::uint32_t, 92>>("struct_100", some, largest, ratios);
   register_all<Struct<std::uint64_t, 240>>("struct_256", some, largest, ratios);
+  register_all<Struct<bench::Text, 80>>("text_100", some, largest, ratios);
   register_block_sizes(largest);
   return bench::run_with_ratios(argc, argv, ratios);
 }

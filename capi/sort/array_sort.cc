@@ -53,6 +53,43 @@ void sort_ties(std::span<Pair64> places, const std::byte* records, const RecordF
   }
 }
 
+// The first bits of records' keys, as a number. `format` must live as long.
+detail::SortKey leading_key(const RecordFormat& format) noexcept {
+  return {
+      .function = &format,
+      .bits_of =
+          [](const void* by, const void* record) noexcept {
+            return static_cast<const RecordFormat*>(by)->leading_bits(
+                static_cast<const std::byte*>(record));
+          },
+      .take_bits =
+          [](const void* by, const void* records, std::size_t count, std::uint64_t* bits) noexcept {
+            const auto& format = *static_cast<const RecordFormat*>(by);
+            const auto* record = static_cast<const std::byte*>(records);
+            for (std::size_t i = 0; i < count; ++i, record += format.record_bytes())
+              bits[i] = format.leading_bits(record);
+          }};
+}
+
+// Sorts records that are in the order of their leading bits by all of their keys.
+void sort_tied_records(std::byte* records, std::size_t count, const RecordFormat& format) {
+  const std::size_t bytes = format.record_bytes();
+  const std::unique_ptr<std::byte[]> held(new std::byte[detail::moving_bytes(bytes)]);
+  std::vector<Pair64> places;
+  std::uint64_t next = count == 0 ? 0 : format.leading_bits(records);
+  for (std::size_t i = 0; i < count;) {
+    const std::uint64_t here = next;
+    std::byte* const begin = records + i * bytes;
+    places.clear();
+    do {
+      places.push_back({here, places.size()});
+    } while (++i < count && (next = format.leading_bits(records + i * bytes)) == here);
+    if (places.size() == 1) continue;
+    sort_ties(places, begin, format);
+    detail::move_to_places(begin, bytes, places.data(), places.size(), held.get());
+  }
+}
+
 // The only key of records, where it is a number as this machine has them.
 const vtx_key* only_number(const vtx_record_format* format) noexcept {
   if (format->key_count != 1) return nullptr;
@@ -232,6 +269,26 @@ int vtx_sort_records(void* records, size_t count, const vtx_record_format* forma
         [&](vortex::Pair64* places) {
           if (!by.leading_bits_decide()) vortex::capi::sort_ties({places, count}, bytes, by);
         });
+  });
+}
+
+int vtx_sort_records_into(const void* records, size_t count, const vtx_record_format* format,
+                          void* sorted, const vtx_sort_options* options) {
+  return answer(thread_error(), [&] {
+    const auto wanted = options_of<vortex::SortOptions>(options);
+    vortex::RecordFormat by = record_format_of(format);
+    expect_array(records, count, by.record_bytes(), "the records to sort");
+    expect_array(sorted, count, by.record_bytes(), "the room for sorted records");
+    const bool descending = wanted.order == vortex::Order::kDescending;
+    if (descending) by = by.reversed();
+    const vtx_key* const number = vortex::capi::only_number(format);
+    vortex::detail::sort_records_into(records, count, by.record_bytes(),
+                                      number != nullptr
+                                          ? vortex::capi::sort_key_of(*number, descending)
+                                          : vortex::capi::leading_key(by),
+                                      sorted, wanted.threads);
+    if (number == nullptr && !by.leading_bits_decide())
+      vortex::capi::sort_tied_records(static_cast<std::byte*>(sorted), count, by);
   });
 }
 

@@ -1,17 +1,26 @@
-// Sorts of what lies in several arrays, and of what is wanted once.
+// Sorts of what lies in several arrays, of what is wanted once, and into another array, against
+// std::stable_sort: every byte is known.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <list>
 #include <map>
 #include <set>
 #include <span>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "tests/array/array_inputs.h"
+#include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "vortex/array_calls.h"
+#include "vortex/sort.h"
 
 namespace vortex::test::sort_chunks_test { namespace {
 
@@ -128,6 +137,137 @@ TEST(Unique, TheFirstOfEqualRecordsStays) {
       ++at;
     }
   }
+}
+
+// ---- Into another array.
+
+// A key behind the number of the record, so that every record is another.
+template <typename K, std::size_t bytes>
+struct [[gnu::packed]] Record {
+  using Key = K;
+  std::uint32_t index;
+  K key;
+  std::array<unsigned char, bytes - sizeof(K) - 4> rest;
+};
+
+// `sort` puts records into an array; `before(a, b)` is another order of theirs.
+template <typename T, typename Before, typename Sort>
+void expect_sorted(const std::vector<T>& records, const Before& before, const Sort& sort) {
+  std::vector<T> expected = records;
+  std::stable_sort(expected.begin(), expected.end(), before);
+  const std::vector<T> given = records;
+  // The room is larger, and what is behind stays.
+  std::vector<T> out(records.size() + 1);
+  const T last = out.back();
+  sort(given, out);
+  ASSERT_TRUE(same_bytes(out.data(), expected.data(), expected.size()));
+  ASSERT_TRUE(same_bytes(&out.back(), &last, 1));
+  ASSERT_TRUE(same_bytes(given.data(), records.data(), records.size()));
+}
+
+template <typename T, typename Random>
+std::vector<T> records_of(ArrayShape shape, std::size_t count, Random& random) {
+  std::vector<T> records(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    records[i].index = static_cast<std::uint32_t>(i);
+    records[i].key = number_of<typename T::Key>(shape, i, count, random);
+    records[i].rest.fill(static_cast<unsigned char>(i));
+  }
+  return records;
+}
+
+template <typename T>
+class SortIntoTest : public testing::Test {};
+using Records =
+    testing::Types<Record<std::uint64_t, 24>, Record<std::int16_t, 40>, Record<double, 48>,
+                   Record<float, 64>, Record<std::uint64_t, 100>, Record<std::int32_t, 131>,
+                   Record<std::uint64_t, 256>, Record<std::uint8_t, 700>>;
+TYPED_TEST_SUITE(SortIntoTest, Records);
+
+TYPED_TEST(SortIntoTest, ByAMemberAndByAFunction) {
+  auto random = test_random();
+  using Key = typename TypeParam::Key;
+  // Enough for two threads.
+  const std::size_t for_threads = (std::size_t{9} << 20) / sizeof(TypeParam);
+  for (const ArrayShape shape : kArrayShapes) {
+    const bool many = shape == ArrayShape::kUniform || shape == ArrayShape::kReversed ||
+                      shape == ArrayShape::kPrefix;
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{2}, std::size_t{70},
+                                    5000 + random() % 3000, many ? for_threads : 4000}) {
+      const auto records = records_of<TypeParam>(shape, count, random);
+      const auto key_of = [](const TypeParam& record) { return Key{record.key}; };
+      const SortOptions options{.order = random() % 2 == 0 ? Order::kAscending : Order::kDescending,
+                                .threads = static_cast<unsigned>(1 + random() % 3)};
+      const auto before = before_by(key_of, options.order);
+      expect_sorted(records, before, [&](const auto& from, auto& to) {
+        sort_into(from, to, &TypeParam::key, options);
+      });
+      expect_sorted(records, before,
+                    [&](const auto& from, auto& to) { sort_into(from, to, key_of, options); });
+    }
+  }
+}
+
+// Without bytes of no member.
+struct Named {
+  std::uint64_t price;
+  std::array<char, 10> name;
+  std::uint16_t shop;
+  std::array<std::uint32_t, 21> rest;
+};
+
+std::vector<Named> random_named(std::size_t count, std::uint64_t names) {
+  auto random = test_random();
+  std::vector<Named> items(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t name = random() % names * 0x9e3779b97f4a7c15;
+    for (std::size_t byte = 0; byte < 10; ++byte)
+      items[i].name[byte] = static_cast<char>(name >> (byte * 5 % 60));
+    items[i].shop = static_cast<std::uint16_t>(random() % 5);
+    items[i].price = random();
+    items[i].rest.fill(static_cast<std::uint32_t>(i));
+  }
+  return items;
+}
+
+TEST(SortInto, ByStringsAndTuples) {
+  // Some have nearly all keys in common, and the least of them are few.
+  for (const std::uint64_t names : {~std::uint64_t{0}, std::uint64_t{300}, std::uint64_t{1}}) {
+    for (const std::size_t count : {3, 200, 300, 5000, names == 300 ? 100000 : 9000}) {
+      const auto items = random_named(count, names);
+      for (const unsigned threads : {1u, 2u, 7u}) {
+        const SortOptions options{.threads = threads};
+        const auto by_name = [](const Named& a, const Named& b) {
+          return std::string_view(a.name.data(), 10) < std::string_view(b.name.data(), 10);
+        };
+        expect_sorted(items, by_name, [&](const auto& from, auto& to) {
+          sort_into(from, to, &Named::name, options);
+        });
+        expect_sorted(items, by_name, [&](const auto& from, auto& to) {
+          sort_into(
+              std::span(from), std::span(to),
+              [](const Named& item) { return std::string_view(item.name.data(), 10); }, options);
+        });
+        expect_sorted(
+            items,
+            [](const Named& a, const Named& b) {
+              return std::tuple(a.shop, a.price) < std::tuple(b.shop, b.price);
+            },
+            [&](const auto& from, auto& to) {
+              sort_into(
+                  from, to, [](const Named& item) { return std::tuple(item.shop, item.price); },
+                  options);
+            });
+      }
+    }
+  }
+}
+
+TEST(SortInto, RoomThatIsTooSmall) {
+  const auto items = random_named(30, 7);
+  std::vector<Named> out(29);
+  EXPECT_THROW(sort_into(items, out, &Named::price), std::invalid_argument);
+  EXPECT_THROW(sort_into(items, out, &Named::name), std::invalid_argument);
 }
 
 }  // namespace

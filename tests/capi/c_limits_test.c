@@ -708,6 +708,10 @@ static void numbers_of_sorts(void) {
     size_t kept = 0;
     CHECK(vtx_sort_records(NULL, n, &format, NULL) == (n == 0 ? 0 : -EINVAL));
     CHECK(vtx_sort_records(record, n, &format, NULL) == (n <= 1 ? 0 : -EINVAL));
+    char sorted[8] = {0};
+    CHECK(vtx_sort_records_into(NULL, n, &format, sorted, NULL) == (n == 0 ? 0 : -EINVAL));
+    CHECK(vtx_sort_records_into(record, n, &format, NULL, NULL) == (n == 0 ? 0 : -EINVAL));
+    CHECK(vtx_sort_records_into(record, n, &format, sorted, NULL) == (n <= 1 ? 0 : -EINVAL));
     CHECK(vtx_sort_unique_records(record, n, &format, &kept, NULL) == (n <= 1 ? 0 : -EINVAL));
     CHECK(n > 1 || kept == n);
     CHECK(vtx_sort_unique_records(record, 1, &format, NULL, NULL) == -EINVAL);

@@ -70,7 +70,8 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
   unsigned char* const sorted = malloc(count * record_bytes + 1);
   unsigned char* const expected = malloc(count * record_bytes + 1);
   unsigned char* const spare = malloc(count * record_bytes + 1);
-  CHECK(sorted != NULL && expected != NULL && spare != NULL);
+  unsigned char* const apart = malloc(count * record_bytes + 1);
+  CHECK(sorted != NULL && expected != NULL && spare != NULL && apart != NULL);
   for (size_t i = 0; i < count; ++i) {
     unsigned char* const record = sorted + i * record_bytes;
     for (size_t j = 0; j < record_bytes; ++j) record[j] = (unsigned char)(random_bits() % 3);
@@ -82,9 +83,12 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
     if (record_bytes == 16 && random_bits() % 2 == 0) record[11] = 0xff;
   }
   memcpy(expected, sorted, count * record_bytes);
+  CHECK(vtx_sort_records_into(sorted, count, format, apart, options) == 0);
+  CHECK(memcmp(sorted, expected, count * record_bytes) == 0);
   CHECK(vtx_sort_records(sorted, count, format, options) == 0);
   merge_sort(expected, spare, count);
   CHECK(memcmp(sorted, expected, count * record_bytes) == 0);
+  CHECK(memcmp(apart, expected, count * record_bytes) == 0);
   size_t kept = 0, wanted = 0;
   CHECK(vtx_sort_unique_records(sorted, count, format, &kept, options) == 0);
   for (size_t i = 0; i < count; ++i) {
@@ -97,6 +101,7 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
   free(sorted);
   free(expected);
   free(spare);
+  free(apart);
 }
 
 static int by_bytes_descending(const unsigned char* a, const unsigned char* b) {

@@ -132,6 +132,12 @@ constexpr bool has_compiled_sort(std::size_t key_bytes) noexcept {
 VORTEX_EXPORT void sort_records(void* records, std::size_t count, std::size_t record_bytes,
                                 const SortKey& key, unsigned threads);
 
+// The same to `out`, which lies apart, of records of any size, as sort_into() says.
+VORTEX_EXPORT void sort_records_into(const void* records, std::size_t count, std::size_t bytes,
+                                     const SortKey& key, void* out, unsigned threads);
+// Throws std::invalid_argument where there is less room than records.
+VORTEX_EXPORT void expect_room(std::size_t room, std::size_t count);
+
 // The same without a look at what order they are in; returns the bytes that it takes, at most.
 VORTEX_EXPORT std::size_t sort_size_in_place(void* records, std::size_t count,
                                              std::size_t record_bytes, const SortKey& key,
