@@ -97,15 +97,19 @@ class SliceSorter {
   bool sort_by(const SlicesOf& slices_of, const Spread& spread, const Ties& ties) const noexcept {
     if (spread.even) {
       const auto [slices, number] = slices_of(count_ / kEven<Word> + 1);
-      if (distribute_evenly(slices, number)) return sort_even(number, ties.in(slices, 0));
+      const auto own = ties.in(slices, 0);
+      if (own.seem_many(count_)) return false;
+      if (distribute_evenly(slices, number)) return sort_even(number, own);
     }
     // Where more share a slice, or all are few, quicksort is as fast.
     constexpr unsigned kMostShared = 50;
     if (spread.shared > kMostShared || count_ < kMinUneven || isa_in_use() != Isa::kAvx512)
       return false;
     const auto [slices, number] = slices_of(most_slices(count_));
+    const auto own = ties.in(slices, Items::kGroup);
+    if (own.seem_many(count_)) return false;
     distribute_counted(slices, number);
-    return sort_counted(number, ties.in(slices, Items::kGroup));
+    return sort_counted(number, own);
   }
 
   // Calls use(digit, word) for each item.
@@ -236,6 +240,7 @@ struct NoTies {
   NoTies in(const Slices&, int) const noexcept {
     return {};
   }
+  bool seem_many(std::size_t) const noexcept { return false; }
   bool are_few(const void*, const void*) const noexcept { return true; }
   bool settle(const void*, std::size_t) const noexcept { return true; }
 };
@@ -257,6 +262,18 @@ class Ties {
   template <typename Slices>
   Ties in(const Slices& slices, int group) const noexcept {
     return {keys_, mask_, slices.tell_all(std::bit_width(mask_) + group)};
+  }
+  // Whether keys of a sample are equal, as some of 1500 values are and nearly none of so many that
+  // ties are few.
+  bool seem_many(std::size_t count) const noexcept {
+    constexpr std::size_t kSample = kMaxSmallSort, kMostEqual = 1;
+    if (are_equal_) return false;
+    std::array<std::uint64_t, kSample> sample;
+    for (std::size_t i = 0; i < kSample; ++i) sample[i] = keys_[sample_place(i, kSample, count)];
+    small_sort_for<std::uint64_t>(isa_in_use())(sample.data(), kSample, sample.data());
+    std::size_t equal = 0;
+    for (std::size_t i = 1; i < kSample; ++i) equal += sample[i] == sample[i - 1] ? 1 : 0;
+    return equal > kMostEqual;
   }
   bool are_few(const std::uint32_t* begin, const std::uint32_t* end) const noexcept {
     return are_equal_ || number_in(begin, end) <= static_cast<std::size_t>(end - begin) / 8;
