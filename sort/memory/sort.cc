@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "sort/kernels/quick_sort.h"
 #include "sort/kernels/slice_sort.h"
@@ -71,8 +72,10 @@ bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& co
   const bool slices =
       count >= kMinSliced &&
       (count <= kMaxSliced || !FewValues<Bits, Codec>::seem_to_repeat({words, count}));
-  const KeptMemory memory(slices ? SliceRoom::bytes<Bits>(std::min(count, kMaxSliced)) : 0, true);
-  const SliceRoom room{slices ? memory.get() : nullptr, floats};
+  // To keep none would take 45 ns, as long as sorting 16 words.
+  std::optional<KeptMemory> memory;
+  if (slices) memory.emplace(SliceRoom::bytes<Bits>(std::min(count, kMaxSliced)), true);
+  const SliceRoom room{slices ? memory->get() : nullptr, floats};
   return wide ? sort_encoded_wide(words, count, codec,
                                   [&] { return quick_sort(words, count, room); })
               : sort_encoded(words, count, codec, [&] { return slice_sort(words, count, room); });
