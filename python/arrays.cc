@@ -217,9 +217,14 @@ void argsort_strings(nb::handle begins, nb::handle content, nb::handle places, b
       to, string_options(descending, threads));
 }
 
+// Each row to `sorted`, which may be the array.
 void sort_records(nb::handle array, std::size_t record, std::size_t row,
-                  const std::vector<KeyTuple>& keys, bool descending, unsigned threads) {
-  const Buffer buffer(array, Buffer::Use::kChange);
+                  const std::vector<KeyTuple>& keys, nb::handle sorted, bool descending,
+                  unsigned threads) {
+  const bool apart = !sorted.is(array);
+  const Buffer buffer(array, apart ? Buffer::Use::kRead : Buffer::Use::kChange);
+  const Buffer out(sorted, Buffer::Use::kChange);
+  if (out.bytes() != buffer.bytes()) throw std::invalid_argument("room for other records");
   const nb::gil_scoped_release released;
   std::vector<vtx_key> parts;
   for (const auto& [offset, length, kind, big, falling] : keys) {
@@ -229,7 +234,9 @@ void sort_records(nb::handle array, std::size_t record, std::size_t row,
   const vtx_sort_options options = options_of(descending, threads);
   const std::size_t count = buffer.bytes() / record;
   for (std::size_t at = 0; at < count; at += row) {
-    check(vtx_sort_records(buffer.data() + at * record, row, &format, &options));
+    std::byte* const records = buffer.data() + at * record;
+    check(apart ? vtx_sort_records_into(records, row, &format, out.data() + at * record, &options)
+                : vtx_sort_records(records, row, &format, &options));
   }
 }
 

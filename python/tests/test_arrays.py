@@ -132,10 +132,23 @@ def test_structures_by_fields(rng, by, missing):
     b = a.copy()
     vortex.sort(b, by=by)
     # The order of NaNs among themselves is nobody's; fields that are no keys show it is stable.
-    assert b.tobytes() == a[expected].tobytes()
+    assert b.tobytes() == vortex.sorted(a, by=by).tobytes() == a[expected].tobytes()
     falling = vortex.sorted(a, by=by, descending=True)
     if by == "left":
         np.testing.assert_array_equal(falling["left"], np.sort(a["left"])[::-1])
+
+
+@pytest.mark.parametrize("keys", [10**9, 300])
+def test_more_records_than_caches_hold(rng, keys):
+    a = np.empty(30000, [("key", "S10"), ("index", "u4"), ("rest", "S86")])
+    a["key"] = np.char.mod("%09d", rng.integers(0, keys, a.size))
+    a["index"] = np.arange(a.size)
+    a["rest"] = a["key"]
+    given = a.copy()
+    assert vortex.sorted(a, by="key").tobytes() == a[np.argsort(a["key"], kind="stable")].tobytes()
+    assert a.tobytes() == given.tobytes()
+    raw = a.view("S100")
+    assert vortex.sorted(raw).tobytes() == np.sort(raw).tobytes()
 
 
 def test_fields_of_fields(rng):

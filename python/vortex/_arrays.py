@@ -75,21 +75,24 @@ def _sort_plain(a: np.ndarray, row: int, by: Names, descending: bool, threads: i
     if numbers is not None:
         _core.sort_rows(numbers[0], numbers[1], row, descending, threads)
         return
-    if a.dtype.names is not None:
-        fields = plain_fields(a.dtype, by)
-        if fields is None or any(_needs_places(a[name]) for name in fields):
-            rows = a.reshape(-1, row)
-            for one in rows:
-                one[...] = one[_argsort_fields(one, by, descending, threads)]
-            return
-        keys = field_keys(a.dtype, by)
-        if not keys:
-            return  # Without a key all elements are equal.
-    else:
-        keys = []
-    if a.itemsize:
+    keys = _record_keys(a, by)
+    if keys is None:
+        rows = a.reshape(-1, row)
+        for one in rows:
+            one[...] = one[_argsort_fields(one, by, descending, threads)]
+    elif a.itemsize and (keys or a.dtype.names is None):  # Without a key all elements are equal.
         raw = a.reshape(-1).view(np.uint8) if a.size else a
-        _core.sort_records(raw, a.itemsize, row, keys, descending, threads)
+        _core.sort_records(raw, a.itemsize, row, keys, raw, descending, threads)
+
+
+def _record_keys(a: np.ndarray, by: Names) -> list[Any] | None:
+    """What sorts elements that are no numbers, as bytes; None where their bits have another order."""
+    if a.dtype.names is None:
+        return []
+    fields = plain_fields(a.dtype, by)
+    if fields is None or any(_needs_places(a[name]) for name in fields):
+        return None
+    return list(field_keys(a.dtype, by))
 
 
 def _needs_places(field: np.ndarray) -> bool:
@@ -176,6 +179,13 @@ def sorted(  # noqa: A001
         return taken(a, places)
     array = array_of(a)
     _check_order(array.dtype, by)
+    if array.ndim == 1 and array.size and array.itemsize and array.dtype.kind in "SV" and _is_plain(array):
+        keys = _record_keys(array, by)
+        if keys or (keys is not None and array.dtype.names is None):
+            copy = np.empty(array.shape, array.dtype)
+            raw, out = array.view(np.uint8), copy.view(np.uint8)
+            _core.sort_records(raw, array.itemsize, array.size, keys, out, descending, threads)
+            return copy
     copy = np.array(array, order="C", subok=False)
     if axis is None:
         copy, axis = copy.reshape(-1), -1

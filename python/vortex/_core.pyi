@@ -19,7 +19,7 @@ def argsort_strings(
     begins: Any, content: Any, places: Any, descending: bool, threads: int, /
 ) -> None: ...
 def sort_records(
-    array: Any, record: int, row: int, keys: Sequence[_Key], descending: bool, threads: int, /
+    array: Any, record: int, row: int, keys: Sequence[_Key], sorted: Any, descending: bool, threads: int, /
 ) -> None: ...
 def merge_to_array(
     arrays: Sequence[Any], record: int, keys: Sequence[_Key], to: Any, threads: int, /

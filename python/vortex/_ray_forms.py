@@ -140,7 +140,7 @@ class RecordForm(NamedTuple):
         rows = np.empty((len(samples), begins[-1] + 8), np.uint8)
         rows[:, :-8] = np.frombuffer(b"".join(one.record for one in samples), np.uint8).reshape(len(samples), -1)
         rows[:, -8:] = np.arange(len(samples), dtype="<u8").reshape(-1, 1).view(np.uint8)
-        _core.sort_records(rows, begins[-1] + 8, len(samples), keys, False, 1)
+        _core.sort_records(rows, begins[-1] + 8, len(samples), keys, rows, False, 1)
         return rows[:, -8:].copy().view("<u8").reshape(-1).tolist()
 
     def summary(self, records: Bytes) -> Summary:
