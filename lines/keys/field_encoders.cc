@@ -2,11 +2,15 @@
 
 #include <stdlib.h>
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 namespace vortex { inline namespace v0 {
 
@@ -16,26 +20,25 @@ namespace {
 constexpr char kNoNumber = 0;
 constexpr char kNaN = 1;
 constexpr char kNumber = 2;
-constexpr std::size_t kFloatBytes = 10;  // the bytes of a long double that are no padding
+// The bytes of a long double that are no padding: x87's has ten.
+constexpr std::size_t kFloatBytes =
+    std::numeric_limits<long double>::digits == 64 ? 10 : sizeof(long double);
 
-static_assert(std::numeric_limits<long double>::digits == 64, "x87's format is written out here");
+static_assert(std::endian::native == std::endian::little &&
+                  std::numeric_limits<long double>::is_iec559,
+              "the sign is the highest bit, then come exponent and fraction");
 
-// Appends sign and exponent, then the fraction, which has its leading 1 written out.
+// Appends sign, exponent and fraction, the highest byte first.
 void append_bits(long double number, KeyBytes& bytes) {
-  std::uint64_t fraction = 0;
-  std::uint16_t sign_and_exponent = 0;
-  std::memcpy(&fraction, &number, sizeof fraction);
-  std::memcpy(&sign_and_exponent, reinterpret_cast<const char*>(&number) + sizeof fraction,
-              sizeof sign_and_exponent);
-  constexpr std::uint16_t kSign = 0x8000;
-  if ((sign_and_exponent & kSign) != 0) {
-    sign_and_exponent = static_cast<std::uint16_t>(~sign_and_exponent);
-    fraction = ~fraction;
+  std::array<char, kFloatBytes> bits;
+  std::memcpy(bits.data(), &number, kFloatBytes);
+  std::reverse(bits.begin(), bits.end());
+  if ((bits[0] & 0x80) != 0) {
+    for (char& byte : bits) byte = static_cast<char>(~byte);
   } else {
-    sign_and_exponent |= kSign;
+    bits[0] = static_cast<char>(bits[0] | 0x80);
   }
-  bytes.append_big_endian(sign_and_exponent);
-  bytes.append_big_endian(fraction);
+  bytes += std::string_view(bits.data(), bits.size());
 }
 
 }  // namespace

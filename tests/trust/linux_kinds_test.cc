@@ -13,6 +13,7 @@
 
 #include "tests/support/child_process.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/trust/whole_jobs.h"
 
@@ -44,6 +45,7 @@ int do_jobs() {
 }
 
 void expect_jobs(const std::function<int()>& body) {
+  if (kShadowMemory) GTEST_SKIP() << "sanitizers have calls of their own";
   const int status = in_child(body);
   if (status == kSkipped) GTEST_SKIP() << "what is refused here was told above";
   EXPECT_EQ(status, 0) << "seed " << test_seed();
