@@ -73,6 +73,7 @@ void print_json(const SortPlan& plan) {
     json["passes"] = if_length_known(plan.passes);
     json["kept_bytes"] = if_length_known(plan.kept_bytes);
     json["merge_order"] = plan.merge_order;
+    json["merge_parts"] = plan.merge_parts;
     json["read_buffers"] = plan.read_buffers;
     json["write_requests"] = plan.write_requests;
     json["write_request_bytes"] = plan.write_request_bytes;

@@ -71,7 +71,6 @@ void print_report_json(std::FILE* out, const SortReport& report,
       {"kind", "vortex sort of lines"},      {"records_in", report.records_in},
       {"records_out", report.records_out},   {"input_bytes", report.input_bytes},
       {"output_bytes", report.output_bytes}, {"invalid_records", report.invalid_records},
-      {"merge_parts", report.merge_parts},
   };
   add_report(json, report, bound);
   fmt::print(out, "{}\n", json.dump(2));

@@ -158,7 +158,10 @@ struct VORTEX_EXPORT SortPlan {
   // The bytes of the last run that stay in memory and are merged from there, if as many runs are
   // formed as are expected and nobody else may want the memory. In a report: that have stayed.
   std::uint64_t kept_bytes = 0;
-  // How the last merge divides the pool: blocks to read, and requests of the output under way.
+  // How many threads merge for the last time side by side, each a part, where the output is a file
+  // and no equal records are dropped; not known of records of any length. How each divides its
+  // share of the pool: blocks to read, and requests of the output under way.
+  unsigned merge_parts = 0;
   std::size_t read_buffers = 0;
   std::size_t write_requests = 0;
   std::size_t write_request_bytes = 0;
@@ -215,9 +218,10 @@ struct SortReport {
   // input was so small that it was read, sorted and written by plain calls.
   SortPlan plan;
 
-  // For records of any length: the parts of the last merge, or of what was sorted in memory, which
-  // threads wrote side by side.
+  // The parts of the last merge, or of lines that were sorted in memory, which threads wrote side
+  // by side.
   unsigned merge_parts = 0;
+  // For records of any length.
   // With RecordFraming::quoted(), headers included: records whose quotes are invalid, and those of
   // them whose last quote is never closed, which are the rest of their input.
   std::uint64_t invalid_records = 0;

@@ -61,12 +61,7 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   // Where the input decides, what is kept apart does not begin to be in the middle of it.
   fits_ = bytes ? *bytes <= plan_.arena_bytes : !order_.input_decides;
   team_.emplace(plan_.threads);
-  if (ActivityLog* const log = Working::log()) {
-    team_->work_within([log](unsigned number, const std::function<void()>& work) {
-      const Working working(log, "worker", number);
-      work();
-    });
-  }
+  work_for_log(*team_);
   memory_.emplace(plan_.arena_bytes);
   warmer_.emplace();
   if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);

@@ -6,6 +6,7 @@
 #include "lines/runs/line_run.h"
 #include "lines/text/input_text.h"
 #include "sort/plan/least_memory.h"
+#include "vortex/detail/merge/merge_frontier.h"
 #include "vortex/detail/stream/saturating.h"
 
 namespace vortex { inline namespace v0 {
@@ -51,11 +52,11 @@ MergeReading reading_of(const LinePlan& plan, std::uint64_t longest) {
 
 }  // namespace
 
-// What each of `merges` has for reading; what they keep of the blocks is not used for blocks. One
-// may write a run, which is written further behind than parts of the output.
+// What each of `merges` has for reading: what they keep of the blocks is not used for blocks. One
+// may write a run, which is written further behind than parts of the output, which have a head.
 std::size_t LinePlan::reading_blocks(std::uint64_t blocks, unsigned merges) const {
   const std::size_t writing =
-      merges > 1 ? FileWriterBase::blocks_needed(writer, block_bytes) : writing_blocks();
+      merges > 1 ? FileWriterBase::blocks_needed(writer, block_bytes) + 1 : writing_blocks();
   const std::uint64_t kept = detail::units_for(blocks * kBytesOfMergedBlock, block_bytes);
   const std::uint64_t each = (pool_blocks - std::min<std::uint64_t>(pool_blocks, kept)) / merges;
   return static_cast<std::size_t>(each - std::min<std::uint64_t>(each, writing));
@@ -86,9 +87,8 @@ LinePrefetch LinePlan::prefetch_of(const LineMergeSize& size, unsigned merges) c
 unsigned LinePlan::merges_at_once(const LineMergeSize& size) const {
   const std::size_t least =
       reading_of(*this, size.longest).least_buffers(size.runs, least_ahead(*this));
-  unsigned merges = std::max(threads, 1u);
-  while (merges > 1 && least > reading_blocks(size.blocks, merges)) --merges;
-  return merges;
+  return detail::threads_that_fit(
+      threads, [&](unsigned merges) { return least <= reading_blocks(size.blocks, merges); });
 }
 
 // Half of the memory is for records that cross the borders of blocks, for keys, and for copies.

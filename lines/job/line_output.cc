@@ -1,17 +1,14 @@
 #include "lines/job/line_output.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <limits>
 #include <numeric>
-#include <thread>
 #include <type_traits>
 #include <utility>
 
 #include "lines/memory/line_arena.h"
 #include "lines/record/framing.h"
-#include "vortex/detail/stream/saturating.h"
+#include "sort/job/output_parts.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 
@@ -117,8 +114,8 @@ void LineOutput::append_all(Cursor& cursor, FramedOutput& out, std::uint64_t& wa
 }
 
 std::uint64_t LineOutput::head_bytes() const noexcept {
-  std::uint64_t bytes = kByteOrderMark.size();
-  for (const std::string& record : head_) bytes += record.size() + sizeof(std::uint32_t);
+  std::uint64_t bytes = has_mark_ ? kByteOrderMark.size() : 0;
+  for (const std::string& record : head_) bytes += record.size() + framing_bytes(options_.framing);
   return bytes;
 }
 
@@ -167,92 +164,39 @@ void LineOutput::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes,
   report_.records_out = this->wanted() - wanted;
 }
 
-// Where a part begins is known from the lengths of those in front of it. A writer begins at the
-// border of a block: what lies in front of that is put aside, and written with the part before.
+// All threads merge or copy, each some parts. Where a part begins is known from the lengths of
+// those in front of it.
 template <typename Cursor>
-void LineOutput::open_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes,
-                            std::vector<Part>& parts) {
-  const std::size_t block_bytes = job_->plan().block_bytes;
-  parts.resize(sorted.size());
-  parts.front().writer.emplace(open_writer(most_bytes, most_bytes));
-  parts.front().out.emplace(ByteOutput(parts.front().writer->bytes(), block_bytes),
-                            options_.framing);
-  append_head(*parts.front().out);
-  std::uint64_t begin = parts.front().out->bytes();
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i].bytes =
-        sorted[i]->text_bytes() + sorted[i]->counted() * framing_bytes(options_.framing);
-    if (i > 0) {
-      const std::uint64_t border = detail::round_up(begin, block_bytes);
-      parts[i].head.resize(static_cast<std::size_t>(border - begin));
-      parts[i].writer.emplace(files_.open_writer_behind(border, job_->pool(), job_->plan().writer,
-                                                        parts[i].bytes + block_bytes));
-      parts[i].out.emplace(ByteOutput(parts[i].head, parts[i].writer->bytes(), block_bytes),
-                           options_.framing);
-    }
-    begin += parts[i].bytes;
+void LineOutput::write_parts(const Cursors<Cursor>& sorted) {
+  std::vector<std::uint64_t> bytes;
+  for (const auto& part : sorted) {
+    bytes.push_back(part->text_bytes() + part->counted() * framing_bytes(options_.framing));
   }
-}
-
-// All threads merge or copy, each a part.
-template <typename Cursor>
-void LineOutput::write_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes) {
-  Parts of_output;
-  std::vector<Part>& parts = of_output.all;
-  open_parts(sorted, most_bytes, parts);
-  const std::uint64_t head_bytes = parts.front().out->bytes();
-  std::vector<std::unique_ptr<StreamStop>> stops;
-  for (Part& part : parts) {
-    stops.push_back(std::make_unique<StreamStop>(part.writer->stream(), options_.resources.stop));
-  }
+  bytes.front() += head_bytes();
+  OutputParts parts(files_, job_->pool(), job_->plan().writer, bytes, options_.resources.stop);
   if constexpr (std::is_same_v<Cursor, RunMerge>) job_->lend_read_ahead();
   std::vector<std::uint64_t> records(parts.size());
-  std::atomic<bool> failed{false};
-  const std::thread::id caller = std::this_thread::get_id();
-  job_->team().run(sorted.size(), [&](std::size_t i) {
-    try {
-      job_->watch().expect_going();
-      guarded([&] { sorted[i]->start(); }).throw_if_failed();
-      std::uint64_t wanted = kAll;
-      append_all(*sorted[i], *parts[i].out, wanted, [&](std::uint64_t bytes) {
-        if (std::this_thread::get_id() == caller) {
-          job_->watch().add(bytes);
-        } else {
-          job_->watch().add_beside(bytes);
-        }
-      });
-      records[i] = kAll - wanted;
-    } catch (...) {
-      // The others end with an error of their own, which says nothing.
-      if (failed.exchange(true)) return;
-      job_->watch().stop_now();
-      throw;
-    }
+  SortWatch& watch = job_->watch();
+  parts.write(job_->team(), watch, [&](std::size_t i, Written told) {
+    const OutputParts::Part& part = parts[i];
+    FramedOutput out(ByteOutput(part.head, part.behind_head, job_->plan().block_bytes),
+                     options_.framing);
+    if (i == 0) append_head(out);
+    guarded([&] { sorted[i]->start(); }).throw_if_failed();
+    std::uint64_t wanted = kAll;
+    append_all(*sorted[i], out, wanted, [&](std::uint64_t some) {
+      told == Written::kCounts ? watch.add(some) : watch.add_in_part(some);
+    });
+    records[i] = kAll - wanted;
+    return out.bytes();
   });
-  job_->watch().expect_going();
   report_.records_out = std::accumulate(records.begin(), records.end(), std::uint64_t{0});
-  finish_parts(parts, head_bytes);
-}
-
-// The end of a part is the head of the next one.
-void LineOutput::finish_parts(std::vector<Part>& parts, std::uint64_t head_bytes) {
-  for (std::size_t i = parts.size(); i-- > 0;) {
-    Part& part = parts[i];
-    if (part.out->bytes() != part.bytes + (i == 0 ? head_bytes : 0)) {
-      throw Error(EIO, "runs are not read as they were written");
-    }
-    report_.output_bytes += part.out->bytes();
-    if (i + 1 < parts.size()) {
-      const std::vector<char>& next = parts[i + 1].head;
-      guarded([&] { part.out->append_framed({next.data(), next.size()}); }).throw_if_failed();
-    }
-    const std::uint64_t bytes = part.out->bytes() - part.head.size();
-    part.writer->finish_bytes(i > 0 ? bytes : report_.output_bytes);
-  }
+  report_.output_bytes = parts.bytes();
+  parts.finish();
 }
 
 void LineOutput::prepare_at_once(std::uint64_t most_bytes) {
-  text_bytes_ = static_cast<std::size_t>(most_bytes + head_bytes());
+  text_bytes_ = static_cast<std::size_t>(most_bytes + head_bytes() + kByteOrderMark.size());
   text_ = std::make_unique_for_overwrite<std::byte[]>(text_bytes_);
 }
 
@@ -280,13 +224,13 @@ void LineOutput::write_sorted(std::uint64_t most_bytes) {
     const auto parts = divide_arena(job_->arena(), in_parts ? plan.writers_at_once() : 1,
                                     plan.least_part_bytes(), job_->team());
     report_.merge_parts = static_cast<unsigned>(parts.size());
-    if (parts.size() > 1) return write_parts(parts, most_bytes);
+    if (parts.size() > 1) return write_parts(parts);
     return write_file(most_bytes, most_bytes, *parts.front());
   }
   // How many equal records are dropped is not known beforehand, and so not where a part begins.
   const auto merges = job_->merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
   report_.merge_parts = static_cast<unsigned>(merges.size());
-  if (merges.size() > 1) return write_parts(merges, most_bytes);
+  if (merges.size() > 1) return write_parts(merges);
   guarded([&] { merges.front()->start(); }).throw_if_failed();
   // Behind the writer, whose blocks are none to be lent.
   write_file(most_bytes, most_bytes, *merges.front(), [&] { job_->lend_read_ahead(); });

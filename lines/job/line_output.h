@@ -47,24 +47,6 @@ class LineOutput {
   void write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes);
 
  private:
-  // A part of the output: what lies in the block that the part in front ends in, and the rest.
-  struct Part {
-    std::vector<char> head;
-    std::uint64_t bytes = 0;  // both
-    std::optional<FileWriterBase> writer;
-    std::optional<FramedOutput> out;
-  };
-  // In the order of the output. The first writer is destroyed last: the others write to its file.
-  struct Parts {
-    Parts() = default;
-    ~Parts() {
-      while (!all.empty()) all.pop_back();
-    }
-    Parts(const Parts&) = delete;
-    Parts& operator=(const Parts&) = delete;
-
-    std::vector<Part> all;
-  };
   template <typename Cursor>
   using Cursors = std::vector<std::unique_ptr<Cursor>>;
 
@@ -73,11 +55,7 @@ class LineOutput {
                   const std::function<void()>& opened = {});
   // A Cursor is a RunMerge or an ArenaPart.
   template <typename Cursor>
-  void write_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes);
-  template <typename Cursor>
-  void open_parts(const Cursors<Cursor>& sorted, std::uint64_t most_bytes,
-                  std::vector<Part>& parts);
-  void finish_parts(std::vector<Part>& parts, std::uint64_t head_bytes);
+  void write_parts(const Cursors<Cursor>& sorted);
   std::uint64_t head_bytes() const noexcept;
   FileWriterBase open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes);
   void append_head(FramedOutput& out);

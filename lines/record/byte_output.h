@@ -21,8 +21,8 @@ class ByteOutput {
   ByteOutput(std::byte* to, std::size_t block_bytes) noexcept
       : to_(reinterpret_cast<char*>(to)), block_bytes_(block_bytes), left_in_block_(block_bytes) {}
   // The first bytes go to `head`, and those behind them to `to`.
-  ByteOutput(std::span<char> head, std::byte* to, std::size_t block_bytes) noexcept
-      : to_(head.data()),
+  ByteOutput(std::span<std::byte> head, std::byte* to, std::size_t block_bytes) noexcept
+      : to_(reinterpret_cast<char*>(head.data())),
         behind_head_(reinterpret_cast<char*>(to) - head.size()),
         block_bytes_(block_bytes),
         left_in_block_(head.size()) {}

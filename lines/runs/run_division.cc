@@ -11,6 +11,7 @@
 
 #include "lines/runs/block_forecasts.h"
 #include "lines/runs/run_record.h"
+#include "sort/merge/merge_division.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -79,24 +80,30 @@ class Division {
   // The end of a part that has about `wanted` bytes of text from the beginning on.
   std::vector<RunPlace> cut(std::uint64_t wanted, std::uint64_t tolerance);
 
- private:
-  // A record that outlives what it was read from.
+  // For find_splitter(): samples are the records of marks. A record that outlives what it was read
+  // from.
   struct Splitter {
     std::vector<char> bytes;
     StoredRecord stored;
   };
 
-  Splitter read_mark(std::size_t run, std::size_t mark) const;
-  // How many of the marks [first, last) of a run precede it; those in front of them do.
-  std::size_t marks_before(const Splitter& splitter, std::size_t run, std::size_t first,
-                           std::size_t last) const;
+  std::size_t size(std::size_t run) const noexcept { return runs_[run].marks.size(); }
+  Splitter at(std::size_t run, std::size_t mark) const;
+  std::size_t before(const Splitter& splitter, std::size_t run, std::size_t first,
+                     std::size_t last) const;
+  std::uint64_t amount(std::size_t run, std::size_t before) const noexcept {
+    const LineRun& in = runs_[run];
+    return before < in.marks.size() ? in.marks[before].text_bytes : in.end.text_bytes;
+  }
+
+ private:
   RunPlace exact_place(const Splitter& splitter, std::size_t run, std::size_t marks_before) const;
 
   const std::vector<LineRun>& runs_;
   const StoredOrder order_;
 };
 
-Division::Splitter Division::read_mark(std::size_t run, std::size_t mark) const {
+Division::Splitter Division::at(std::size_t run, std::size_t mark) const {
   RunPiece piece(runs_[run]);
   piece.load_record(runs_[run].marks[mark], most_bytes_of_record(runs_[run]));
   Splitter splitter;
@@ -108,11 +115,11 @@ Division::Splitter Division::read_mark(std::size_t run, std::size_t mark) const 
   return splitter;
 }
 
-std::size_t Division::marks_before(const Splitter& splitter, std::size_t run, std::size_t first,
-                                   std::size_t last) const {
+std::size_t Division::before(const Splitter& splitter, std::size_t run, std::size_t first,
+                             std::size_t last) const {
   while (first < last) {
     const std::size_t middle = first + (last - first) / 2;
-    if (precedes(read_mark(run, middle).stored, splitter.stored, order_)) {
+    if (precedes(at(run, middle).stored, splitter.stored, order_)) {
       first = middle + 1;
     } else {
       last = middle;
@@ -158,43 +165,11 @@ RunPlace Division::exact_place(const Splitter& splitter, std::size_t run,
 }
 
 std::vector<RunPlace> Division::cut(std::uint64_t wanted, std::uint64_t tolerance) {
-  std::vector<std::size_t> first(runs_.size(), 0);
-  std::vector<std::size_t> last;
-  for (const LineRun& run : runs_) last.push_back(run.marks.size());
-  Splitter best;
-  std::uint64_t best_distance = ~std::uint64_t{0};
-  for (;;) {
-    std::size_t widest = 0;
-    for (std::size_t run = 1; run < runs_.size(); ++run) {
-      if (last[run] - first[run] > last[widest] - first[widest]) widest = run;
-    }
-    if (first[widest] == last[widest]) break;
-    const std::size_t middle = first[widest] + (last[widest] - first[widest]) / 2;
-    Splitter splitter = read_mark(widest, middle);
-    std::vector<std::size_t> before;
-    std::uint64_t bytes = 0;
-    for (std::size_t run = 0; run < runs_.size(); ++run) {
-      before.push_back(marks_before(splitter, run, first[run], last[run]));
-      const LineRun& in = runs_[run];
-      bytes += before[run] < in.marks.size() ? in.marks[before[run]].text_bytes : in.end.text_bytes;
-    }
-    const bool too_few = bytes < wanted;
-    for (std::size_t run = 0; run < runs_.size(); ++run) {
-      (too_few ? first : last)[run] = before[run];
-    }
-    if (too_few) first[widest] = std::max(first[widest], middle + 1);
-    if (!too_few) last[widest] = std::min(last[widest], middle);
-    const std::uint64_t distance = too_few ? wanted - bytes : bytes - wanted;
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = std::move(splitter);
-    }
-    if (best_distance <= tolerance) break;
-  }
+  const auto best = find_splitter(*this, runs_.size(), wanted, tolerance);
   // Marks that are equal to the splitter may have been left out on either side.
   std::vector<RunPlace> places(runs_.size());
-  for (std::size_t run = 0; run < runs_.size() && !best.bytes.empty(); ++run) {
-    places[run] = exact_place(best, run, marks_before(best, run, 0, runs_[run].marks.size()));
+  for (std::size_t run = 0; run < runs_.size() && best; ++run) {
+    places[run] = exact_place(*best, run, before(*best, run, 0, size(run)));
   }
   return places;
 }
@@ -229,45 +204,23 @@ std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const Store
   const bool too_long = std::any_of(
       runs.begin(), runs.end(), [](const LineRun& run) { return run.longest > kMaxDividedRecord; });
   if (too_long || parts < 2) return {whole};
-  // Parts that differ by a sixteenth are equal enough.
-  const std::uint64_t tolerance = whole.text_bytes / parts / 32;
   Division division(runs, order);
-  std::vector<MergePart> result;
-  std::vector<RunPlace> begin(runs.size());
-  std::uint64_t left = whole.text_bytes;
-  for (unsigned i = 1; i < parts; ++i) {
-    const std::vector<RunPlace> end = division.cut(whole.text_bytes / parts * i, tolerance);
-    MergePart part = part_between(begin, end);
-    // A cut in front of the one before gives numbers that wrap around.
-    if (part.text_bytes > left || part.text_bytes < least_bytes ||
-        left - part.text_bytes < least_bytes) {
-      continue;
-    }
-    left -= part.text_bytes;
-    result.push_back(std::move(part));
-    begin = end;
-  }
-  result.push_back(part_between(begin, ends_of(runs)));
-  return result;
+  return cut_into_parts(
+      whole.text_bytes, parts, least_bytes, std::vector<RunPlace>(runs.size()), ends_of(runs),
+      [&](std::uint64_t wanted, std::uint64_t tolerance) {
+        return division.cut(wanted, tolerance);
+      },
+      part_between, [](const MergePart& part) { return part.text_bytes; });
 }
 
 std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& part) {
   std::vector<RunSlice> slices;
   slices.reserve(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    LineRun& run = runs[i];
-    const RunPart& of_run = part.runs[i];
-    const std::size_t block_bytes = run.run.store->block_bytes();
-    const RunPart::Blocks blocks = of_run.blocks(block_bytes);
-    const bool empty = blocks.begin == blocks.end;
-    slices.push_back({
-        .run = &run.run,
-        .first_block = blocks.begin,
-        .bytes = empty ? 0 : of_run.end.offset - blocks.begin * block_bytes,
-        .freed_begin = blocks.begin + (of_run.begin.offset % block_bytes != 0 ? 1 : 0),
-        .freed_end =
-            of_run.end.offset == run.end.offset ? blocks.end : of_run.end.offset / block_bytes,
-    });
+    const RunPart& part_of_run = part.runs[i];
+    const bool empty = part_of_run.begin.records == part_of_run.end.records;
+    slices.push_back(RunSlice::between(runs[i].run, part_of_run.begin.offset,
+                                       empty ? part_of_run.begin.offset : part_of_run.end.offset));
   }
   return slices;
 }

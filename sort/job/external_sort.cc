@@ -12,14 +12,18 @@
 #include <vector>
 
 #include "sort/job/file_sort.h"
+#include "sort/job/output_parts.h"
 #include "sort/job/sort_files.h"
 #include "sort/job/sort_job.h"
+#include "sort/plan/memory_limits.h"
 #include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/sort_watch.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -60,6 +64,8 @@ class RecordFiles final : public RecordKind {
   void publish_run();
   bool merges_at_once() const noexcept { return options_.merge_inputs && plan_.runs <= 1; }
   void write_file(const FileWriterOptions& options, std::uint64_t most_bytes, const Writing& write);
+  void write_parts(const FileWriterOptions& options, const SortJob::PartMerges& merges);
+  unsigned most_parts(std::uint64_t bytes) const;
 
   void merge_inputs(std::size_t first, std::size_t last, RecordOutput& out);
   void merge_inputs_to_output();
@@ -87,7 +93,8 @@ RecordFiles::RecordFiles(const ExternalSortOptions& options,
 RecordPlan RecordFiles::make_plan() {
   files_.expect_folders();
   // Inputs and output have a disk of their own.
-  const SortPlanRequest request = job_.plan_request(files_.input_bytes(), 1);
+  SortPlanRequest request = job_.plan_request(files_.input_bytes(), 1);
+  request.in_parts = !options_.unique && options_.output != "-";
   if (!options_.merge_inputs) return plan_thriftily(request);
   files_.expect_known_lengths();
   return plan_input_merge(request, files_.inputs());
@@ -180,13 +187,52 @@ void RecordFiles::publish_run() {
   files_.publish_run(job_.runs().take_file(), report_.output_bytes);
 }
 
+// One, where parts of the output have no places; or the system no address space for their arrays.
+unsigned RecordFiles::most_parts(std::uint64_t bytes) const {
+  return files_.output_has_places() && address_space_left() / 4 > bytes ? job_.plan().threads : 1;
+}
+
 void RecordFiles::write_output() {
   if (job_.run_is_output()) return publish_run();
-  const MergeBuffers buffers = job_.in_memory() ? MergeBuffers{.writer = plan_.writer}
-                                                : job_.plan().merge_buffers(job_.runs().size());
+  const std::uint64_t bytes = bytes_to_write();
   job_.expect_write();
-  write_file(buffers.writer, bytes_to_write(),
-             [&](RecordOutput& out) { job_.write(out, buffers.read_buffers); });
+  if (job_.in_memory()) {
+    return write_file(plan_.writer, bytes, [&](RecordOutput& out) { job_.write(out, 0); });
+  }
+  const std::size_t runs = job_.runs().size();
+  job_.write_parts(most_parts(bytes), [&](const SortJob::PartMerges& merges) {
+    report_.merge_parts = static_cast<unsigned>(merges.size());
+    const FileWriterOptions writer = job_.plan().merge_buffers(runs, report_.merge_parts).writer;
+    if (merges.size() > 1) return write_parts(writer, merges);
+    write_file(writer, bytes, [&](RecordOutput& out) { merges.front()->merge_to(out); });
+  });
+}
+
+// All threads merge, each some parts. What a part ends with comes before what the next begins with,
+// or the runs were not cut by the records that were merged.
+void RecordFiles::write_parts(const FileWriterOptions& options, const SortJob::PartMerges& merges) {
+  std::vector<std::uint64_t> bytes;
+  for (const auto& merge : merges) bytes.push_back(merge->records() * record_bytes_);
+  OutputParts parts(files_, *job_.pool(), options, bytes, options_.resources.stop);
+  std::vector<std::unique_ptr<NotedEnds>> ends(parts.size());
+  detail::ThreadTeam team(report_.merge_parts);
+  work_for_log(team);
+  parts.write(team, job_.watch(), [&](std::size_t part, Written told) {
+    PointerOutput pointer(parts[part].behind_head, record_bytes_, plan_.block_bytes,
+                          parts[part].head);
+    ends[part] = std::make_unique<NotedEnds>(pointer, record_bytes_);
+    WatchedOutput to(*ends[part], job_.watch(), told);
+    merges[part]->merge_to(to);
+    to.tell_rest();
+    return to.bytes();
+  });
+  for (std::size_t i = 1; i < ends.size(); ++i) {
+    if (job_.order().less(ends[i]->first(), ends[i - 1]->last())) OutputParts::refuse();
+  }
+  files_.expect_inputs_unchanged();
+  report_.output_bytes = parts.bytes();
+  report_.records_out = parts.bytes() / record_bytes_;
+  parts.finish();
 }
 
 // Merges the inputs [first, last), which are sorted files, through their plain pointers.

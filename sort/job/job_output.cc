@@ -59,17 +59,18 @@ bool SortJob::give_back_emptied(std::uint64_t wanted) noexcept {
 }
 
 void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
-  struct Ended {
-    SortJob& job;
-    ~Ended() { job.end_write(); }
-  } const ended{*this};
-  if (in_memory()) {
-    write_from_memory(out);
-  } else {
-    context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); });
-    runs_->merge_all(out, read_buffers, &context_.running(),
-                     kept_ ? kept_->records() : MergeInput{});
-  }
+  const Ended ended{*this};
+  if (in_memory()) return write_from_memory(out);
+  context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); });
+  runs_->merge_all(out, read_buffers, &context_.running(), kept_records());
+}
+
+void SortJob::write_parts(unsigned most_parts,
+                          const std::function<void(PartMerges& parts)>& write) {
+  const Ended ended{*this};
+  context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); });
+  PartMerges parts = runs_->merge_parts(most_parts, context_.running(), kept_records());
+  write(parts);
 }
 
 // What nobody holds is of no use any more.

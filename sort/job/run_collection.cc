@@ -4,7 +4,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "sort/merge/run_merge.h"
+#include "sort/merge/record_division.h"
+#include "sort/runs/block_packer.h"
 #include "sort/runs/run_writer.h"
 #include "vortex/error.h"
 
@@ -45,9 +46,52 @@ BlockFile RunCollection::take_file() {
   return store().take_file(0);
 }
 
+// Of one of several merges that go on side by side, until the last one.
+RunMergeOptions RunCollection::merge_options(std::size_t read_buffers, unsigned merges) {
+  RunMergeOptions options;
+  options.kind = plan_.prefetch;
+  options.read_buffers = read_buffers;
+  // The scratch is free while runs are merged; for one merge an unpacker is planned.
+  const std::size_t unpacker =
+      merges == 1 || !packing().may_pack() ? 0 : BlockPacker::memory_bytes(plan_.block_bytes);
+  options.working_bytes = plan_.formation.scratch_bytes / merges;
+  options.working_bytes -= std::min(options.working_bytes, unpacker);
+  options.threads = plan_.threads / merges;
+  options.unique = unique_;
+  options.most_records = plan_.first_records;
+  options.cancelled = &watch().stopped();
+  return options;
+}
+
 void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running,
                               const MergeInput& in_memory) {
-  merge(take_all(), out, read_buffers, true, running, in_memory);
+  RunMergeOptions options = merge_options(read_buffers);
+  options.punch_holes = store().punching_pays();
+  options.running = running;
+  options.in_memory = in_memory;
+  merge_runs(order_, store(), take_all(), out, options);
+}
+
+std::vector<std::unique_ptr<PartMerge>> RunCollection::merge_parts(unsigned most_parts,
+                                                                   RunningMerges& running,
+                                                                   const MergeInput& in_memory) {
+  const auto runs = std::make_shared<std::vector<Run>>(take_all());
+  // How many equal records are dropped is not known beforehand, and so not where a part begins.
+  const unsigned parts = unique_ ? 1 : std::min(most_parts, plan_.merges_at_once(runs->size()));
+  const std::vector<RecordPart> divided =
+      divide_runs(order_, *runs, in_memory, parts, plan_.least_part_records(),
+                  unique_ ? 0 : plan_.first_records);
+  const auto merges = static_cast<unsigned>(divided.size());
+  RunMergeOptions options =
+      merge_options(plan_.merge_buffers(runs->size(), merges).read_buffers, merges);
+  options.punch_holes = store().punching_pays();
+  options.running = &running;
+  std::vector<std::unique_ptr<PartMerge>> result;
+  for (const RecordPart& part : divided) {
+    result.push_back(std::make_unique<PartMerge>(order_, store(), runs, part, options));
+  }
+  for (Run& run : *runs) run.forecast_keys = {};
+  return result;
 }
 
 RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_bytes,
@@ -92,29 +136,13 @@ Run RunCollection::write_run(std::size_t write_behind, std::uint64_t most_bytes,
   return finish_run();
 }
 
-void RunCollection::merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers,
-                          bool last, RunningMerges* running, const MergeInput& in_memory) {
-  RunMergeOptions options;
-  options.kind = plan_.prefetch;
-  options.read_buffers = read_buffers;
-  options.working_bytes = plan_.formation.scratch_bytes;  // free while runs are merged
-  options.threads = plan_.threads;
-  options.unique = unique_;
-  options.most_records = plan_.first_records;
-  options.punch_holes = last && store().punching_pays();
-  options.cancelled = &watch().stopped();
-  options.running = running;
-  options.in_memory = in_memory;
-  merge_runs(order_, store(), std::move(runs), out, options);
-}
-
 Run RunCollection::merged(std::vector<Run> runs) {
   const MergeBuffers buffers = plan_.merge_buffers(runs.size());
   std::uint64_t bytes = 0;
   for (const Run& run : runs) bytes += run.bytes;
   return write_run(buffers.run_write_behind, bytes, [&](RecordOutput& out) {
     WatchedOutput watched(out, watch());
-    merge(std::move(runs), watched, buffers.read_buffers, false);
+    merge_runs(order_, store(), std::move(runs), watched, merge_options(buffers.read_buffers));
   });
 }
 

@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "io/file/block_file.h"
 #include "sort/job/run_set.h"
 #include "sort/merge/merge_prefetcher.h"
+#include "sort/merge/run_merge.h"
 #include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run.h"
@@ -62,14 +64,18 @@ class RunCollection final : public RunList<Run> {
   // want the memory of the merge that is `running`.
   void merge_all(RecordOutput& out, std::size_t read_buffers, RunningMerges* running = nullptr,
                  const MergeInput& in_memory = {});
+  // The same in several parts, as many as there is memory for and `most_parts` at most, which lie
+  // one behind the other and may be merged side by side, each with the buffers that
+  // RecordPlan::merge_buffers() says for so many.
+  std::vector<std::unique_ptr<PartMerge>> merge_parts(unsigned most_parts, RunningMerges& running,
+                                                      const MergeInput& in_memory);
 
  private:
   std::uint64_t bytes_of(const Run& run) const noexcept override { return run.bytes - run.skipped; }
   Run merged(std::vector<Run> runs) override;
   Run write_run(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write);
   Run finish_run();
-  void merge(std::vector<Run> runs, RecordOutput& out, std::size_t read_buffers, bool last,
-             RunningMerges* running = nullptr, const MergeInput& in_memory = {});
+  RunMergeOptions merge_options(std::size_t read_buffers, unsigned merges = 1);
 
   const RecordOrder& order_;
   const RecordPlan& plan_;

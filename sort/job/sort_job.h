@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "sort/job/run_collection.h"
 #include "sort/job/sort_context.h"
@@ -111,9 +112,19 @@ class SortJob final {
   // memory, or by the last merge, which takes `read_buffers` of the pool. Throws as take() does,
   // and what `out` throws; errors of streams behind `out`, too.
   void write(RecordOutput& out, std::size_t read_buffers);
+  // Instead, unless all is in memory: calls `write` with the last merge, see
+  // RunCollection::merge_parts(). It writes their records, those of each part in any thread.
+  using PartMerges = std::vector<std::unique_ptr<PartMerge>>;
+  void write_parts(unsigned most_parts, const std::function<void(PartMerges& parts)>& write);
 
  private:
+  // On every way out of a write.
+  struct Ended {
+    SortJob& job;
+    ~Ended() { job.end_write(); }
+  };
   void end_write() noexcept;
+  MergeInput kept_records() const noexcept { return kept_ ? kept_->records() : MergeInput{}; }
   bool give_back_emptied(std::uint64_t wanted) noexcept;
   void write_from_memory(RecordOutput& out);
   RecordOutput& begin_spill();

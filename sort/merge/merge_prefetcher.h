@@ -16,6 +16,7 @@
 #include "sort/merge/prefetch_policy.h"
 #include "sort/runs/run.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/thread/futex.h"
@@ -30,15 +31,33 @@ struct MergePrefetcherStatistics {
 
 // What a merge reads of a run, which outlives it: from the beginning of one of its blocks on.
 struct RunSlice {
-  static RunSlice all_of(Run& run) noexcept {
-    return {.run = &run, .bytes = run.bytes, .freed_end = run.blocks()};
+  // The records that lie in [begin, end) of the run, in bytes. What lies in a block that it begins
+  // or ends within may be another slice's, too: that block is not given back.
+  static RunSlice between(Run& run, std::uint64_t begin, std::uint64_t end) noexcept {
+    const std::size_t block_bytes = run.store->block_bytes();
+    const std::uint64_t first = begin / block_bytes;
+    const bool empty = begin == end;
+    const std::uint64_t freed_begin =
+        begin <= run.skipped ? first : detail::units_for(begin, block_bytes);
+    const std::uint64_t freed_end = end == run.bytes ? run.blocks() : end / block_bytes;
+    return {.run = &run,
+            .first_block = first,
+            .skipped = static_cast<std::size_t>(begin - first * block_bytes),
+            .bytes = empty ? 0 : end - first * block_bytes,
+            .freed_begin = freed_begin,
+            .freed_end = empty ? freed_begin : freed_end};
   }
 
   std::uint64_t blocks() const noexcept { return bytes == 0 ? 0 : run->store->blocks_of(bytes); }
+  // Whether its first record goes on in the second block.
+  bool begins_in_two(std::size_t record_bytes) const noexcept {
+    return skipped + record_bytes > run->store->block_bytes();
+  }
 
   Run* run;
   std::uint64_t first_block = 0;  // of the run
-  std::uint64_t bytes;
+  std::size_t skipped = 0;        // of that block, in front of the records
+  std::uint64_t bytes;            // with what is skipped
   // The blocks of the run whose slots are given back once they are in memory; nobody else reads
   // these.
   std::uint64_t freed_begin = 0;

@@ -41,122 +41,110 @@ std::size_t window_blocks(const RunStore& store, std::size_t record_bytes, std::
 
 // What foretells a block is the last whole record of the block before. Where keys do not decide, it
 // is read: once for each block, if there is room for one of each run.
-std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<const Run> runs) {
+std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order,
+                                           std::span<const RunSlice> slices) {
   const ForecastKeys keys(order);
   const std::size_t bytes = order.record_bytes();
-  const bool keeps = runs.size() <= kMostKeptBytes / bytes;
-  std::vector<std::byte> records(keys.exact() ? 0 : (keeps ? runs.size() : 2) * bytes);
+  const bool keeps = slices.size() <= kMostKeptBytes / bytes;
+  std::vector<std::byte> records(keys.exact() ? 0 : (keeps ? slices.size() : 2) * bytes);
   constexpr auto kNone = std::numeric_limits<std::uint64_t>::max();
-  std::vector<std::uint64_t> read(runs.size(),
-                                  kNone);           // the block of each run whose record is kept
-  std::vector<std::uint64_t> used_up(runs.size());  // the block of each run
+  // The block of each slice whose record is kept, and the one that is used up.
+  std::vector<std::uint64_t> read(slices.size(), kNone);
+  std::vector<std::uint64_t> used_up(slices.size());
   std::optional<Error> error;
-  const auto record_of = [&](std::uint32_t run, std::size_t place) {
+  const auto record_of = [&](std::uint32_t slice, std::size_t place) {
     const std::span<std::byte> record =
-        std::span(records).subspan((keeps ? run : place) * bytes, bytes);
-    if (keeps && std::exchange(read[run], used_up[run]) == used_up[run]) return record.data();
-    RunBytes bytes_of_run(runs[run]);
-    const int failed = bytes_of_run.read_last_record(used_up[run], record);
+        std::span(records).subspan((keeps ? slice : place) * bytes, bytes);
+    if (keeps && std::exchange(read[slice], used_up[slice]) == used_up[slice]) return record.data();
+    RunBytes bytes_of_run(*slices[slice].run);
+    const int failed =
+        bytes_of_run.read_last_record(slices[slice].first_block + used_up[slice], record);
     if (failed != 0 && !error) error = bytes_of_run.failed(failed);
     return record.data();
   };
-  const auto key_of = [&](std::uint32_t run) {
-    return runs[run].forecast_keys.data() + used_up[run] * keys.bytes();
+  const auto key_of = [&](std::uint32_t slice) {
+    const std::uint64_t block = slices[slice].first_block + used_up[slice];
+    return slices[slice].run->forecast_keys.data() + block * keys.bytes();
   };
   const auto less = [&](std::uint32_t a, std::uint32_t b) {
     if (keys.less(key_of(a), key_of(b))) return true;
     if (keys.exact() || keys.less(key_of(b), key_of(a))) return false;
     return order.less(record_of(a, 0), record_of(b, 1));
   };
-  const auto block_of = [&](std::uint32_t run, std::uint64_t index) {
-    return NeededBlock{run, runs[run].places.place(index).file, index};
+  const auto block_of = [&](std::uint32_t slice, std::uint64_t index) {
+    const RunSlice& of = slices[slice];
+    return NeededBlock{slice, of.run->places.place(of.first_block + index).file, index};
   };
-  const auto count = static_cast<std::uint32_t>(runs.size());
+  const auto count = static_cast<std::uint32_t>(slices.size());
   // Where a first record lies in two blocks, the merge touches the first of these before all else.
   std::vector<NeededBlock> first;
   std::vector<std::uint64_t> next(count);
-  for (std::uint32_t run = 0; run < count; ++run) {
-    if (!runs[run].begins_in_two(bytes)) continue;
-    first.push_back(block_of(run, 0));
-    next[run] = 1;
+  for (std::uint32_t slice = 0; slice < count; ++slice) {
+    if (!slices[slice].begins_in_two(bytes)) continue;
+    first.push_back(block_of(slice, 0));
+    next[slice] = 1;
   }
-  for (std::uint32_t run = 0; run < count; ++run) first.push_back(block_of(run, next[run]));
-  const auto advance = [&](std::uint32_t run) -> std::optional<NeededBlock> {
-    used_up[run] = next[run]++;
-    if (next[run] == runs[run].blocks()) return std::nullopt;
-    return block_of(run, next[run]);
+  for (std::uint32_t slice = 0; slice < count; ++slice) {
+    first.push_back(block_of(slice, next[slice]));
+  }
+  const auto advance = [&](std::uint32_t slice) -> std::optional<NeededBlock> {
+    used_up[slice] = next[slice]++;
+    if (next[slice] == slices[slice].blocks()) return std::nullopt;
+    return block_of(slice, next[slice]);
   };
   std::unique_ptr<OrderOfNeed> known = foretold_order(std::move(first), count, advance, less);
   if (error) throw *error;
   return known;
 }
 
-namespace {
-
-// A stream from each run, as a pointer to its records, and what is in memory.
-class RunStreams {
- public:
-  RunStreams(MergePrefetcher& prefetcher, std::span<const Run> runs, std::size_t window,
-             std::size_t record_bytes, const MergeInput& in_memory) {
-    for (std::uint32_t i = 0; i < runs.size(); ++i) {
-      InputStreamOptions options;
-      options.name = "run " + std::to_string(i);
-      options.comeback_blocks = window - 1;
-      streams_.push_back(std::make_unique<InputStream<std::byte>>(
-          std::make_unique<RunSource>(prefetcher, i, window), options));
-      inputs_.push_back({streams_.back()->data() + runs[i].skipped, runs[i].records});
-      skipped_.push_back(runs[i].skipped);
-      if (runs[i].begins_in_two(record_bytes)) in_two_.push_back(inputs_.back().begin);
-    }
-    if (in_memory.records == 0) return;
-    inputs_.push_back(in_memory);
+PartMerge::PartMerge(const RecordOrder& order, RunStore& store,
+                     std::shared_ptr<std::vector<Run>> runs, const RecordPart& part,
+                     RunMergeOptions options)
+    : order_(order), options_(std::move(options)), runs_(std::move(runs)), records_(part.records) {
+  const std::size_t record_bytes = order.record_bytes();
+  std::vector<RunSlice> slices;
+  for (std::size_t i = 0; i < runs_->size(); ++i) {
+    const RecordPart::Range& range = part.runs[i];
+    if (range.begin == range.end) continue;
+    slices.push_back(part.slice((*runs_)[i], i, record_bytes));
+    inputs_.push_back({nullptr, range.end - range.begin});
+  }
+  const auto count = static_cast<std::uint32_t>(slices.size());
+  const std::size_t window = window_blocks(store, record_bytes, count, options_);
+  const PrefetchOptions prefetch = {
+      .disks = store.files(), .buffers = options_.read_buffers, .held_blocks = count * window};
+  std::unique_ptr<PrefetchPolicy> policy = make_prefetch_policy(
+      options_.kind, order_of_runs(order, slices), prefetch, count, store.block_times());
+  prefetcher_.emplace(store, std::move(slices), std::move(policy), options_.punch_holes);
+  running_.emplace(options_.running, *prefetcher_,
+                   lean_buffers(prefetch.held_blocks, prefetch.disks));
+  open_streams(window);
+  if (part.in_memory.records != 0) {
+    inputs_.push_back(part.in_memory);
     skipped_.push_back(0);
   }
-  // Of first records that lie in two blocks, which a merge may touch at their end first.
-  void touch_beginnings() const noexcept {
-    for (const std::byte* const begin : in_two_) {
-      static_cast<void>(*static_cast<const volatile std::byte*>(begin));
-    }
+  merge_ = order.merge(
+      inputs_, {store.block_bytes(), options_.working_bytes, options_.threads, window, skipped_});
+}
+
+void PartMerge::open_streams(std::size_t window) {
+  for (std::uint32_t i = 0; i < inputs_.size(); ++i) {
+    InputStreamOptions options;
+    options.name = "run " + std::to_string(i);
+    options.comeback_blocks = window - 1;
+    streams_.push_back(std::make_unique<InputStream<std::byte>>(
+        std::make_unique<RunSource>(*prefetcher_, i, window), options));
+    const RunSlice& slice = prefetcher_->slice(i);
+    inputs_[i].begin = streams_.back()->data() + slice.skipped;
+    skipped_.push_back(slice.skipped);
+    if (slice.begins_in_two(order_.record_bytes())) in_two_.push_back(inputs_[i].begin);
   }
-  const std::vector<MergeInput>& inputs() const noexcept { return inputs_; }
-  std::span<const std::size_t> skipped() const noexcept { return skipped_; }
+}
 
- private:
-  std::vector<std::unique_ptr<InputStream<std::byte>>> streams_;
-  std::vector<MergeInput> inputs_;
-  std::vector<std::size_t> skipped_;
-  std::vector<const std::byte*> in_two_;
-};
-
-}  // namespace
-
-std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<Run> runs,
-                         RecordOutput& out, const RunMergeOptions& options) {
-  std::erase_if(runs, [](const Run& run) { return run.records == 0; });
-  if (runs.empty() && options.in_memory.records == 0) return 0;
-  const std::size_t record_bytes = order.record_bytes();
-  const auto count = static_cast<std::uint32_t>(runs.size());
-  const std::size_t window = window_blocks(store, record_bytes, count, options);
-  const PrefetchOptions prefetch = {
-      .disks = store.files(), .buffers = options.read_buffers, .held_blocks = count * window};
-  std::vector<RunSlice> slices;
-  for (Run& run : runs) slices.push_back(RunSlice::all_of(run));
-  MergePrefetcher prefetcher(
-      store, std::move(slices),
-      make_prefetch_policy(options.kind, order_of_runs(order, std::span<const Run>(runs)), prefetch,
-                           count, store.block_times()),
-      options.punch_holes);
-  for (Run& run : runs) run.forecast_keys = {};
-  const RunningMerges::Scope running(options.running, prefetcher,
-                                     lean_buffers(prefetch.held_blocks, prefetch.disks));
-
-  const RunStreams streams(prefetcher, runs, window, record_bytes, options.in_memory);
-  const std::unique_ptr<RecordMerge> merge = order.merge(
-      streams.inputs(),
-      {store.block_bytes(), options.working_bytes, options.threads, window, streams.skipped()});
-  SortedOutput sorted(order, options.unique, options.most_records, out);
-
+std::uint64_t PartMerge::merge_to(RecordOutput& out) {
+  SortedOutput sorted(order_, options_.unique, options_.most_records, out);
   // How much is merged between two looks at what others want.
+  const std::size_t record_bytes = order_.record_bytes();
   const std::uint64_t look_every = std::max<std::uint64_t>(kMaxRoomBytes / record_bytes, 1);
   std::uint64_t merged = 0;
   bool cancelled = false;
@@ -164,30 +152,42 @@ std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<
   struct Stop {
     MergePrefetcher& prefetcher;
     ~Stop() { prefetcher.stop(); }
-  } const stop{prefetcher};
+  } const stop{*prefetcher_};
 
   const Failure failure = guarded([&] {
-    prefetcher.start();
-    streams.touch_beginnings();
-    merge->start();
-    while (merge->records_left() != 0 && !sorted.full()) {
-      if (options.cancelled != nullptr && options.cancelled->load(std::memory_order_relaxed)) {
+    prefetcher_->start();
+    for (const std::byte* const begin : in_two_) {
+      static_cast<void>(*static_cast<const volatile std::byte*>(begin));
+    }
+    merge_->start();
+    while (merged < records_ && !sorted.full()) {
+      if (options_.cancelled != nullptr && options_.cancelled->load(std::memory_order_relaxed)) {
         cancelled = true;
         return;
       }
-      const std::uint64_t batch = std::min(look_every, merge->records_left());
+      const std::uint64_t batch = std::min(look_every, records_ - merged);
       {
         const WorkSpan span(SpanKind::kMerge);
-        merge->merge(batch, sorted.to());
+        merge_->merge(batch, sorted.to());
       }
       merged += batch;
-      if (options.progress) options.progress(merged * record_bytes);
+      if (options_.progress) options_.progress(merged * record_bytes);
     }
   });
-  if (options.statistics != nullptr) *options.statistics = prefetcher.statistics();
+  if (options_.statistics != nullptr) *options_.statistics = prefetcher_->statistics();
   failure.throw_if_failed();
   if (cancelled) throw Error(ECANCELED, "the merge was cancelled");
   return sorted.records(merged);
+}
+
+std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<Run> runs,
+                         RecordOutput& out, const RunMergeOptions& options) {
+  const RecordPart whole = whole_merge(runs, options.in_memory);
+  if (whole.records == 0) return 0;
+  const auto shared = std::make_shared<std::vector<Run>>(std::move(runs));
+  PartMerge merge(order, store, shared, whole, options);
+  for (Run& run : *shared) run.forecast_keys = {};
+  return merge.merge_to(out);
 }
 
 }}  // namespace vortex::v0

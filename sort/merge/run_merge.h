@@ -6,18 +6,22 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "sort/merge/merge_prefetcher.h"
 #include "sort/merge/order_of_need.h"
+#include "sort/merge/record_division.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run.h"
+#include "vortex/input_stream.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex { inline namespace v0 {
 
+// Of one PartMerge.
 struct RunMergeOptions {
   PrefetchKind kind = PrefetchKind::kOptimal;
   // Blocks for input in all, those that the merge holds included; see minimum_read_buffers().
@@ -38,20 +42,57 @@ struct RunMergeOptions {
   RunningMerges* running = nullptr;                 // others may want the memory of this merge
 };
 
-// The order in which a merge through plain run pointers needs the blocks of `runs`, computed whole
-// and outside faults, where comparators of users may do as they like, and long keys may be read
-// from the disks. Throws Error when that fails.
-std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order, std::span<const Run> runs);
+// The order in which a merge through plain pointers needs the blocks of these slices, each numbered
+// from the first of its slice; computed whole and outside faults, where comparators of users may do
+// as they like, and long keys may be read from the disks. Throws Error when that fails.
+std::unique_ptr<OrderOfNeed> order_of_runs(const RecordOrder& order,
+                                           std::span<const RunSlice> slices);
 
-// Appends the records of all runs to `out`, in order; equal records come in the order of their
-// runs, and those that are in memory last. Every run is an input stream over one prefetcher, the
-// merge a loop over plain pointers; the runs' slots are given back as it goes. Returns how many
-// records were appended. What comes behind the last of them is not merged.
-//
-// Throws Error: ENOBUFS or ENOMEM when read_buffers or the pool are too small (and how many would
-// do), what disks and streams report, ECANCELED; then what `out` got is not whole. Errors of
-// streams behind `out` come back in the same way. Not inside a fault. Barve and Vitter,
+// The merge of a part of some runs: every run is an input stream over one prefetcher, the merge a
+// loop over plain pointers; the runs' slots are given back as it goes. Several, one for each part,
+// may go on side by side, each in a thread of its own with `threads` in all. Barve and Vitter,
 // section 2.2; SPAA paper, section 2.
+class PartMerge {
+ public:
+  // The order and the store outlive it. The forecasts of the runs are not needed any more when it
+  // has been made. Throws Error: ENOBUFS or ENOMEM when read_buffers or the pool are too small (and
+  // how many would do).
+  PartMerge(const RecordOrder& order, RunStore& store, std::shared_ptr<std::vector<Run>> runs,
+            const RecordPart& part, RunMergeOptions options);
+  // What is left of the runs is not read.
+  ~PartMerge() { prefetcher_->stop(); }
+  PartMerge(const PartMerge&) = delete;
+  PartMerge& operator=(const PartMerge&) = delete;
+
+  // That the part has, those with equal keys included.
+  std::uint64_t records() const noexcept { return records_; }
+
+  // Appends the records to `out`, in order; equal records come in the order of their runs, and
+  // those that are in memory last. Returns how many were appended. What comes behind the last of
+  // them is not merged. To be called once. Throws Error: what disks and streams report, ECANCELED;
+  // then what `out` got is not whole. Errors of streams behind `out` come back in the same way. Not
+  // inside a fault.
+  std::uint64_t merge_to(RecordOutput& out);
+
+ private:
+  void open_streams(std::size_t window);
+
+  const RecordOrder& order_;
+  const RunMergeOptions options_;
+  const std::shared_ptr<std::vector<Run>> runs_;
+  const std::uint64_t records_;
+  std::optional<MergePrefetcher> prefetcher_;
+  std::optional<RunningMerges::Scope> running_;
+  // A stream from each run, as a pointer to its records, and what is in memory.
+  std::vector<std::unique_ptr<InputStream<std::byte>>> streams_;
+  std::vector<MergeInput> inputs_;
+  std::vector<std::size_t> skipped_;
+  // First records that lie in two blocks, which a merge may touch at their end first.
+  std::vector<const std::byte*> in_two_;
+  std::unique_ptr<RecordMerge> merge_;
+};
+
+// All records of the runs, as one part. Returns how many were appended, and throws as that.
 std::uint64_t merge_runs(const RecordOrder& order, RunStore& store, std::vector<Run> runs,
                          RecordOutput& out, const RunMergeOptions& options);
 

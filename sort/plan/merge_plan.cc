@@ -12,6 +12,7 @@
 #include "sort/plan/record_plan.h"
 #include "sort/record/first_records.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/merge/merge_frontier.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
@@ -36,10 +37,51 @@ std::uint64_t MergeReading::most_runs(std::size_t buffers, std::size_t ahead) co
   return low;
 }
 
-MergeBuffers RecordPlan::merge_buffers(std::uint64_t runs) const {
+namespace {
+
+// What lies in front of the first whole block of a part.
+constexpr std::size_t kBlocksForHead = 1;
+
+// That one of several merges of `runs` takes at least: two blocks a disk, and kLeastAhead, to read
+// ahead, or it would wait; and two requests to write behind.
+std::size_t blocks_of_part(const RecordPlan& plan, std::uint64_t runs) {
+  constexpr std::size_t kLeastAhead = 4;
+  const std::size_t ahead = std::max<std::size_t>(2 * std::size_t{plan.disks}, kLeastAhead);
+  FileWriterOptions writer = plan.writer;
+  writer.write_behind = 2;
+  writer.request_bytes = plan.block_bytes;
+  return plan.reading().least_buffers(runs, ahead) +
+         FileWriterBase::blocks_needed(writer, plan.block_bytes) + kBlocksForHead;
+}
+
+// That all threads have a part, as far as it is worth more than to hold what the parts take: two of
+// them are, and with many threads half of the pool.
+std::size_t blocks_for_parts(const RecordPlan& plan, std::uint64_t runs) {
+  constexpr unsigned kManyThreads = 8;
+  const std::size_t of_one = blocks_of_part(plan, runs);
+  const std::size_t share = plan.pool_blocks / (plan.threads < kManyThreads ? 4 : 2);
+  return std::min(plan.threads * of_one,
+                  std::max(share, std::min(2 * of_one, plan.pool_blocks / 2)));
+}
+
+bool divides_merges(const RecordPlan& plan) noexcept {
+  return plan.request.in_parts && plan.prefetch != PrefetchKind::kStriped && plan.threads > 1;
+}
+
+}  // namespace
+
+unsigned RecordPlan::merges_at_once(std::uint64_t runs) const {
+  if (!divides_merges(*this)) return 1;
+  const std::size_t of_one = blocks_of_part(*this, runs);
+  const std::size_t blocks = held_blocks ? merging_blocks() : blocks_to_merge(runs);
+  return detail::threads_that_fit(threads,
+                                  [&](unsigned merges) { return merges * of_one <= blocks; });
+}
+
+MergeBuffers RecordPlan::merge_buffers(std::uint64_t runs, unsigned merges) const {
   const std::size_t held = reading().options(runs).held_blocks;
   const std::size_t least = reading().least_buffers(runs);
-  const std::size_t blocks = merging_blocks();
+  const std::size_t blocks = merging_blocks() / merges - (merges > 1 ? kBlocksForHead : 0);
   const std::size_t spare = blocks > held ? blocks - held : 0;
   MergeBuffers buffers;
   buffers.writer = writer;
@@ -79,9 +121,11 @@ std::size_t RecordPlan::blocks_to_merge(std::uint64_t runs) const {
   FileWriterOptions least = writer;
   least.write_behind = two_a_disk;
   least.request_bytes = block_bytes;
-  return reading().least_buffers(runs, ahead) +
-         std::max({FileWriterBase::blocks_needed(writer, block_bytes),
-                   FileWriterBase::blocks_needed(least, block_bytes), window_blocks + kOfPipeline});
+  const std::size_t of_one =
+      reading().least_buffers(runs, ahead) +
+      std::max({FileWriterBase::blocks_needed(writer, block_bytes),
+                FileWriterBase::blocks_needed(least, block_bytes), window_blocks + kOfPipeline});
+  return divides_merges(*this) ? std::max(of_one, blocks_for_parts(*this, runs)) : of_one;
 }
 
 std::uint64_t RecordPlan::bytes_to_keep() const {

@@ -67,9 +67,11 @@ void add_record_merge(PlanText& text, const SortPlan& plan) {
     text.add("last run", format_bytes(plan.kept_bytes) + " of it stay in memory");
   }
   text.add("merge order", std::to_string(plan.merge_order));
-  text.add("merge buffers", std::to_string(plan.read_buffers) + " blocks to read, " +
-                                std::to_string(plan.write_requests) + " requests of " +
-                                format_bytes(plan.write_request_bytes) + " to write");
+  text.add("merge buffers",
+           std::to_string(plan.read_buffers) + " blocks to read, " +
+               std::to_string(plan.write_requests) + " requests of " +
+               format_bytes(plan.write_request_bytes) + " to write" +
+               (plan.merge_parts > 1 ? ", of each of " + counted(plan.merge_parts, "part") : ""));
 }
 
 }  // namespace
@@ -82,7 +84,9 @@ SortPlan RecordPlan::told() const {
   if (merged_inputs != 0) {
     plan.inputs_in_blocks = plain_merge_order();
   } else if (!in_memory()) {
-    const MergeBuffers buffers = merge_buffers(merge_order);
+    plan.merge_parts = merges_at_once(expected_order());
+    const MergeBuffers buffers =
+        merge_buffers(plan.merge_parts == 1 ? merge_order : expected_order(), plan.merge_parts);
     plan.read_buffers = buffers.read_buffers;
     plan.write_requests = buffers.writer.write_behind;
     plan.write_request_bytes = buffers.writer.request_bytes;

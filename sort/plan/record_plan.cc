@@ -57,6 +57,13 @@ std::uint64_t bytes_of_run_stream() {
   return sizeof(InputStream<std::byte>) + sizeof(RunSource) + sizeof(Run) + kNamesAndTables;
 }
 
+// Of the runs and the output; of several merges each has some, and blocks for each.
+std::uint64_t streams_of_merge(const RecordPlan& plan) {
+  const std::uint64_t of_one = plan.merge_order + 1;
+  if (!plan.request.in_parts) return of_one;
+  return std::max(of_one, std::min<std::uint64_t>(plan.threads * of_one, plan.pool_blocks));
+}
+
 // Address space of a stream over `bytes`, the block of filler behind them included.
 std::uint64_t stream_space(std::uint64_t bytes, std::uint64_t block_bytes) {
   return (bytes / block_bytes + 2) * block_bytes + kReservationGuardBytes;
@@ -74,7 +81,9 @@ double cost_of(const RecordPlan& plan) {
   // Processors and disk lose their time at once.
   const double lost = std::max(plan.threads > 1 ? kBytesLostAmongThreads : kBytesLostPerBlock,
                                static_cast<double>(plan.request_cost_bytes));
-  return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes));
+  // The last merge takes one processor about as long as a pass takes the disks, and several less.
+  const double merging = plan.in_memory() ? 0 : 1.0 / plan.merges_at_once(plan.expected_order());
+  return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes)) + merging;
 }
 
 // How many runs of records in no order there are, and their merges: they are twice as long as the
@@ -153,7 +162,7 @@ std::optional<RecordPlan> try_block(const SortPlanRequest& request, std::uint64_
     plan.merge_order = largest;
     if (request.bytes) count_runs(plan, largest);
     plan.stream_memory_bytes =
-        std::max(plan.stream_memory_bytes, (plan.merge_order + 1) * bytes_of_run_stream());
+        std::max(plan.stream_memory_bytes, streams_of_merge(plan) * bytes_of_run_stream());
   }
   return if_maps_suffice();
 }
@@ -237,10 +246,13 @@ std::uint64_t RecordPlan::address_space_bytes() const {
   // A merge reads all that it writes.
   const std::uint64_t order =
       std::max(merge_order, merged_inputs == 0 ? 0 : std::min(merged_inputs, plain_merge_order()));
+  // Parts of the output have an array of their own, and the first one of all of it.
+  const std::uint64_t outputs = request.in_parts && threads > 1 ? 2 : 1;
   const std::uint64_t merging =
       in_memory() ? 0
-                  : input_bytes.value_or(0) + order * stream_space(0, block_bytes) +
-                        stream_space(input_bytes.value_or(0), block_bytes);
+                  : input_bytes.value_or(0) +
+                        std::max(order, streams_of_merge(*this)) * stream_space(0, block_bytes) +
+                        outputs * stream_space(input_bytes.value_or(0), block_bytes);
   const std::uint64_t streams = merged_inputs == 0 ? std::max(forming, merging) : merging;
   // The stacks of threads that sort and of those that partition.
   const std::uint64_t stacks = threads > 1 ? threads + formation.partition_threads : 0;

@@ -1,6 +1,7 @@
 // How a sort of records of one length divides its memory.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -44,7 +45,8 @@ struct SortPlanRequest {
   std::size_t scratch_per_record = 32;
   // Records are pushed one by one: push_buffer_bytes() of the memory gather them first.
   bool pushed = false;
-  std::uint64_t first_records = 0;                      // see SortResources
+  bool in_parts = false;            // the last merge may write its output in several places at once
+  std::uint64_t first_records = 0;  // see SortResources
   RunCompression compression = RunCompression::kNever;  // that is wanted
 };
 
@@ -92,12 +94,22 @@ struct RecordPlan : SortPlan {
   }
 
   MergeReading reading() const noexcept { return {prefetch, disks, window_blocks}; }
-  // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5).
-  MergeBuffers merge_buffers(std::uint64_t runs) const;
+  // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5), or each
+  // of `merges` that go on side by side its share.
+  MergeBuffers merge_buffers(std::uint64_t runs, unsigned merges = 1) const;
+  // How many merges of parts of so many runs can go on side by side, each with a writer, and wait
+  // for their runs no more than one would; until runs have been formed, as is expected. A part that
+  // is shorter than least_part_records() is not worth a thread.
+  unsigned merges_at_once(std::uint64_t runs) const;
+  std::uint64_t least_part_records() const noexcept { return 8 * block_bytes / record_bytes; }
   std::uint64_t largest_merge_order() const;
+  // That the last merge is expected to have.
+  std::uint64_t expected_order() const noexcept {
+    return input_bytes ? std::min(expected_runs, merge_order) : merge_order;
+  }
   std::size_t merging_blocks() const noexcept { return pool_blocks - held_blocks.value_or(0); }
-  // Of these a merge of `runs` takes so many at least if its disks are not to wait: beside more
-  // nothing is held.
+  // Of these the last merge of `runs` takes so many at least if its disks, and as far as that pays
+  // its threads, are not to wait: beside more nothing is held.
   std::size_t blocks_to_merge(std::uint64_t runs) const;
   // That the last run may keep beside the merge of the others, if there are as many as are
   // expected.

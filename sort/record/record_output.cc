@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/detail/stream/saturating.h"
@@ -45,6 +46,31 @@ void append_reversed(RecordOutput& out, const std::byte* records, std::uint64_t 
     }
     out.written(room.size());
   }
+}
+
+std::span<std::byte> PointerOutput::room_of_head(std::size_t most_bytes) noexcept {
+  if (head_.size() < record_bytes_) return in_both_;
+  const std::size_t room =
+      std::min({head_.size(), most_bytes, std::max(kMaxRoomBytes, record_bytes_)});
+  return head_.first(room - room % record_bytes_);
+}
+
+void PointerOutput::written_to_head(std::size_t bytes) noexcept {
+  if (bytes > head_.size()) {
+    std::memcpy(head_.data(), in_both_.data(), head_.size());
+    done_ = bytes - head_.size();
+    std::memcpy(to_, in_both_.data() + head_.size(), static_cast<std::size_t>(done_));
+    bytes = head_.size();
+  }
+  head_ = head_.subspan(bytes);
+}
+
+void NotedEnds::written(std::size_t bytes) {
+  if (bytes != 0) {
+    if (std::exchange(empty_, false)) std::memcpy(first_.data(), room_.data(), first_.size());
+    std::memcpy(last_.data(), room_.data() + bytes - last_.size(), last_.size());
+  }
+  out_.written(bytes);
 }
 
 FirstOfEqual::FirstOfEqual(const RecordOrder& order, RecordOutput& out)

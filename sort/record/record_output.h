@@ -21,22 +21,61 @@ inline constexpr std::size_t kMaxRoomBytes = std::size_t{256} << 10;
 std::size_t room_in_block(std::uint64_t done, std::size_t record_bytes, std::size_t block_bytes,
                           std::size_t most_bytes) noexcept;
 
-// Puts records one behind the other into the array of an output stream.
+// Puts records one behind the other into the array of an output stream; the first bytes of them,
+// where there is a `head`, there.
 class PointerOutput final : public RecordOutput {
  public:
-  PointerOutput(std::byte* to, std::size_t record_bytes, std::size_t block_bytes) noexcept
-      : to_(to), record_bytes_(record_bytes), block_bytes_(block_bytes) {}
+  PointerOutput(std::byte* to, std::size_t record_bytes, std::size_t block_bytes,
+                std::span<std::byte> head = {})
+      : to_(to),
+        record_bytes_(record_bytes),
+        block_bytes_(block_bytes),
+        head_(head),
+        in_both_(head.size() % record_bytes == 0 ? 0 : record_bytes) {}
 
   std::span<std::byte> room(std::size_t most_bytes) override {
+    if (!head_.empty()) return room_of_head(most_bytes);
     return {to_ + done_, room_in_block(done_, record_bytes_, block_bytes_, most_bytes)};
   }
-  void written(std::size_t bytes) override { done_ += bytes; }
+  void written(std::size_t bytes) override {
+    head_.empty() ? void(done_ += bytes) : written_to_head(bytes);
+  }
 
  private:
+  std::span<std::byte> room_of_head(std::size_t most_bytes) noexcept;
+  void written_to_head(std::size_t bytes) noexcept;
+
   std::byte* to_;
   std::size_t record_bytes_;
   std::size_t block_bytes_;
-  std::uint64_t done_ = 0;
+  std::uint64_t done_ = 0;     // behind the head
+  std::span<std::byte> head_;  // what is free of it
+  std::vector<std::byte> in_both_;
+};
+
+// Passes records on, and keeps the first and the last of them.
+class NotedEnds final : public RecordOutput {
+ public:
+  // `out` outlives it.
+  NotedEnds(RecordOutput& out, std::size_t record_bytes)
+      : out_(out), first_(record_bytes), last_(record_bytes) {}
+
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    room_ = out_.room(most_bytes);
+    return room_;
+  }
+  void written(std::size_t bytes) override;
+
+  bool empty() const noexcept { return empty_; }
+  const std::byte* first() const noexcept { return first_.data(); }
+  const std::byte* last() const noexcept { return last_.data(); }
+
+ private:
+  RecordOutput& out_;
+  std::span<std::byte> room_;
+  std::vector<std::byte> first_;
+  std::vector<std::byte> last_;
+  bool empty_ = true;
 };
 
 // Passes on only the first of records with equal keys.

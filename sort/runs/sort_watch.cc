@@ -29,12 +29,28 @@ void SortWatch::begin(SortPhase phase, std::optional<std::uint64_t> phase_bytes)
 }
 
 void SortWatch::add(std::uint64_t bytes) {
-  now_.bytes += bytes;
+  now_.bytes += bytes + in_parts_.exchange(0, std::memory_order_relaxed);
   if (now_.bytes - reported_ >= kNoteBytes) report();
 }
 
 void SortWatch::expect_going() const {
   if (stopped_.load(std::memory_order_relaxed)) throw Error(ECANCELED, kSortInterrupted);
+}
+
+void SortWatch::add_in_part(std::uint64_t bytes) {
+  expect_going();
+  in_parts_.fetch_add(bytes, std::memory_order_relaxed);
+  in_parts_event_.notify();
+}
+
+void SortWatch::await_parts(const std::function<bool()>& done) {
+  for (;;) {
+    const std::uint32_t ticket = in_parts_event_.ticket();
+    add(0);
+    if (done()) return;
+    const Waiting waiting;
+    in_parts_event_.await(ticket);
+  }
 }
 
 void SortWatch::add_beside(std::uint64_t bytes) {
@@ -59,10 +75,16 @@ void SortWatch::report() {
 void WatchedOutput::written(std::size_t bytes) {
   out_.written(bytes);
   bytes_ += bytes;
-  if (bytes_ - noted_ < SortWatch::kNoteBytes) return;
+  if (bytes_ - noted_ >= SortWatch::kNoteBytes) tell_rest();
+}
+
+void WatchedOutput::tell_rest() {
   switch (written_) {
     case Written::kCounts:
       watch_.add(bytes_ - noted_);
+      break;
+    case Written::kCountsInPart:
+      watch_.add_in_part(bytes_ - noted_);
       break;
     case Written::kIsCounted:
       watch_.look();

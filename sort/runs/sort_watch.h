@@ -13,6 +13,7 @@
 #include "sort/record/record_output.h"
 #include "vortex/sort_resources.h"
 #include "vortex/stream.h"
+#include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -46,6 +47,14 @@ class SortWatch {
   void look() { report(); }
   void expect_going() const;
 
+  // For threads that do parts of what the sorting one does: as add(), but that one tells, with what
+  // it adds next. Throws Error(ECANCELED).
+  void add_in_part(std::uint64_t bytes);
+  // For the sorting thread when it has no part left: returns when `done()`, which is looked at
+  // after each end_part(), and tells what others add. Throws as add().
+  void await_parts(const std::function<bool()>& done);
+  void end_part() noexcept { in_parts_event_.notify(); }
+
   // For a thread beside the sorting one, which has moved `bytes`. Throws Error(ECANCELED).
   void add_beside(std::uint64_t bytes);
   // For the sorting thread while it waits for the other: look(), where that has moved enough.
@@ -66,14 +75,17 @@ class SortWatch {
   std::atomic<bool> stopped_{false};
   SortProgress now_;
   std::uint64_t reported_ = 0;
+  std::atomic<std::uint64_t> in_parts_{0};  // that have been added, and not told
+  FutexEvent in_parts_event_;
   std::atomic<std::uint64_t> beside_{0};
   std::uint64_t reported_beside_ = 0;
   std::stop_callback<std::function<void()>> on_stop_;
 };
 
-// Whether records that are written bring the phase further, or have been counted when they came in,
-// or are written beside the sorting thread, which then is the one that tells.
-enum class Written { kCounts, kIsCounted, kBeside };
+// Whether records that are written bring the phase further, in the sorting thread or in another one
+// that does a part; or have been counted when they came in, or so and are written beside the
+// sorting thread, which then is the one that tells.
+enum class Written { kCounts, kCountsInPart, kIsCounted, kBeside };
 
 // Passes records on and tells the watch.
 class WatchedOutput final : public RecordOutput {
@@ -84,6 +96,8 @@ class WatchedOutput final : public RecordOutput {
 
   std::span<std::byte> room(std::size_t most_bytes) override { return out_.room(most_bytes); }
   void written(std::size_t bytes) override;
+  // No more come for now.
+  void tell_rest();
 
   std::uint64_t bytes() const noexcept { return bytes_; }
 

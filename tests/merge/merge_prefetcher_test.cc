@@ -98,7 +98,7 @@ class MergePrefetching : public ::testing::TestWithParam<PrefetchKind> {
     PrefetchOptions options{.disks = store->files(), .buffers = 0, .held_blocks = count * window};
     options.buffers = minimum_read_buffers(GetParam(), options, count) + more_buffers;
     std::vector<RunSlice> slices;
-    for (vortex::Run& run : runs) slices.push_back(RunSlice::all_of(run));
+    for (vortex::Run& run : runs) slices.push_back(RunSlice::between(run, run.skipped, run.bytes));
     MergePrefetcher prefetcher(
         *store, std::move(slices),
         make_prefetch_policy(GetParam(), std::make_unique<KnownOrder>(foretold), options, count),
@@ -178,7 +178,7 @@ TEST_P(MergePrefetching, BuffersLeaveBeforeItBegins) {
   const PrefetchOptions options{
       .disks = 1, .buffers = cold.block_count() - 1, .held_blocks = count};
   std::vector<RunSlice> slices;
-  for (vortex::Run& run : runs) slices.push_back(RunSlice::all_of(run));
+  for (vortex::Run& run : runs) slices.push_back(RunSlice::between(run, run.skipped, run.bytes));
   auto policy = make_prefetch_policy(GetParam(), std::make_unique<KnownOrder>(any_order(random)),
                                      options, count);
   const std::size_t buffers = policy->buffers();

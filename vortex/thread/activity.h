@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/thread/futex.h"
 #include "vortex/version.h"
 
@@ -126,6 +127,9 @@ class VORTEX_EXPORT ActivityLog {
   int disks_ = 0;
   int threads_ = 0;
 };
+
+// The threads of a team work for the log of the caller, which outlives it.
+VORTEX_EXPORT void work_for_log(detail::ThreadTeam& team);
 
 // The calling thread works for a log while this lives, which it must not do inside guarded().
 class VORTEX_EXPORT Working {

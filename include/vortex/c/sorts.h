@@ -149,8 +149,8 @@ typedef struct vtx_sort_report {
   double merge_seconds;  // until the output was complete and synced
   double seconds;
   vtx_sort_overlap overlap[3];  // of each vtx_sort_phase
+  unsigned merge_parts;         // of the last merge, which threads wrote side by side
   // For lines.
-  unsigned merge_parts;       // of the last merge, which threads wrote side by side
   uint64_t invalid_records;   // of CSV, whose quotes are invalid
   uint64_t unclosed_records;  // of those, whose last quote is never closed
 } vtx_sort_report;

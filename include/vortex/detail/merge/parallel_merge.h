@@ -67,7 +67,7 @@ class ParallelMerge final : public RecordMerge {
   ParallelMerge(const R& rules, std::span<const MergeInput> inputs, const MergeRoom& room,
                 unsigned threads)
       : record_bytes_(rules.record_bytes()),
-        piece_records_(piece_bytes(inputs.size(), room, threads) / record_bytes_),
+        piece_records_(piece_bytes(rules, inputs.size(), room, threads) / record_bytes_),
         frontier_(rules, inputs, room),
         selection_(rules, inputs.size()),
         pieces_(make_pieces(rules, inputs, piece_records_ * record_bytes_, pieces_for(threads))),
@@ -88,26 +88,30 @@ class ParallelMerge final : public RecordMerge {
   // The caller passes one on while every thread has one to merge and one to come.
   static std::size_t pieces_for(unsigned threads) noexcept { return 2 * std::size_t{threads} + 1; }
 
-  // Pieces are as long as the second-level cache holds and the memory allows, and so short that
-  // each thread has one in the blocks that are there.
-  static std::size_t piece_bytes(std::size_t inputs, const MergeRoom& room,
+  // The least that a piece has of all inputs: with less, to find it takes as long as to merge it.
+  static std::size_t least_piece_bytes(const R& rules, std::size_t inputs) noexcept {
+    constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
+    constexpr std::size_t kLeastRecords = 8;
+    return inputs * std::max(kLeastBytes, kLeastRecords * rules.record_bytes());
+  }
+
+  // Pieces are as long as the second-level cache holds, or so many inputs need, and the memory
+  // allows, and so short that each thread has one in the blocks that are there.
+  static std::size_t piece_bytes(const R& rules, std::size_t inputs, const MergeRoom& room,
                                  unsigned threads) noexcept {
     constexpr std::size_t kMostBytes = std::size_t{512} << 10;
     constexpr std::size_t kBytesOfInput = sizeof(MergeInput) + LoserTree<R>::bytes_of_input();
     const std::size_t memory = room.working_bytes / pieces_for(threads);
     if (memory <= inputs * kBytesOfInput) return 0;
     const std::size_t ahead = inputs * (room.window_blocks - 1) * room.block_bytes;
-    return std::min({kMostBytes, memory - inputs * kBytesOfInput, ahead / (threads + 1)});
+    return std::min({std::max(kMostBytes, least_piece_bytes(rules, inputs)),
+                     memory - inputs * kBytesOfInput, ahead / (threads + 1)});
   }
 
   // As many as have pieces that are long enough.
   static unsigned threads_for(const R& rules, std::size_t inputs, const MergeRoom& room) noexcept {
-    // The least of each input: with less, to find a piece takes as long as to merge it.
-    constexpr std::size_t kLeastBytes = std::size_t{2} << 10;
-    constexpr std::size_t kLeastRecords = 8;
-    const std::size_t least = inputs * std::max(kLeastBytes, kLeastRecords * rules.record_bytes());
     return threads_that_fit(room.threads, [&](unsigned threads) {
-      return piece_bytes(inputs, room, threads) >= least;
+      return piece_bytes(rules, inputs, room, threads) >= least_piece_bytes(rules, inputs);
     });
   }
 

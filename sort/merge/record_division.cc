@@ -1,0 +1,197 @@
+#include "sort/merge/record_division.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <utility>
+
+#include "sort/merge/merge_division.h"
+#include "sort/record/forecast_keys.h"
+
+namespace vortex { inline namespace v0 {
+
+namespace {
+
+// How many records of each run are in front of a cut, and of what is in memory.
+using Places = std::vector<std::uint64_t>;
+
+// Samples of each run are the last records of its blocks, and of what is in memory as far apart.
+class Division {
+ public:
+  Division(const RecordOrder& order, std::span<const Run> runs, const MergeInput& in_memory)
+      : order_(order),
+        keys_(order),
+        runs_(runs),
+        in_memory_(in_memory),
+        block_bytes_(runs.empty() ? order.record_bytes() : runs.front().store->block_bytes()),
+        record_(order.record_bytes()) {}
+
+  Places cut(std::uint64_t wanted, std::uint64_t tolerance) {
+    Places places(runs_.size() + 1);
+    const std::optional<Splitter> splitter = find_splitter(*this, places.size(), wanted, tolerance);
+    for (std::size_t run = 0; run < places.size() && splitter; ++run) {
+      const std::size_t samples = before(*splitter, run, 0, size(run));
+      places[run] = place(*splitter, run, samples);
+    }
+    return places;
+  }
+
+  struct Splitter {
+    std::size_t run = 0;
+    std::uint64_t index = 0;  // in its run
+    std::vector<std::byte> record;
+    std::vector<std::byte> key;
+  };
+
+  std::size_t size(std::size_t run) const noexcept {
+    if (run == runs_.size()) {
+      return static_cast<std::size_t>(in_memory_.records / records_apart());
+    }
+    return static_cast<std::size_t>(runs_[run].blocks()) - first_block(run);
+  }
+  Splitter at(std::size_t run, std::size_t sample) {
+    Splitter splitter;
+    splitter.run = run;
+    splitter.index = up_to(run, sample + 1) - 1;
+    const std::byte* const record = this->record(run, splitter.index);
+    splitter.record.assign(record, record + record_.size());
+    splitter.key.resize(keys_.bytes());
+    keys_.make(record, splitter.key.data());
+    return splitter;
+  }
+  std::size_t before(const Splitter& splitter, std::size_t run, std::size_t first,
+                     std::size_t last) {
+    while (first < last) {
+      const std::size_t middle = first + (last - first) / 2;
+      if (is_sample_before(splitter, run, middle)) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    return first;
+  }
+  // A splitter is as likely to be anywhere up to the next sample.
+  std::uint64_t amount(std::size_t run, std::size_t samples) const noexcept {
+    return (up_to(run, samples) + last_up_to(run, samples)) / 2;
+  }
+
+ private:
+  // The records up to the last of so many samples, which is one of them; and up to the next one,
+  // which is not.
+  std::uint64_t up_to(std::size_t run, std::size_t samples) const noexcept {
+    if (run == runs_.size()) return samples * records_apart();
+    if (samples == 0) return 0;
+    const std::uint64_t end = (first_block(run) + samples) * block_bytes_;
+    return std::min((end - runs_[run].skipped) / record_.size(), runs_[run].records);
+  }
+  std::uint64_t last_up_to(std::size_t run, std::size_t samples) const noexcept {
+    if (samples < size(run)) return up_to(run, samples + 1) - 1;
+    return run == runs_.size() ? in_memory_.records : runs_[run].records;
+  }
+
+  // No record ends in the first block where the first one goes on in the second.
+  std::size_t first_block(std::size_t run) const noexcept {
+    return runs_[run].begins_in_two(record_.size()) ? 1 : 0;
+  }
+  std::uint64_t records_apart() const noexcept {
+    return std::max<std::uint64_t>(block_bytes_ / record_.size(), 1);
+  }
+
+  // Valid until the next call.
+  const std::byte* record(std::size_t run, std::uint64_t index) {
+    if (run == runs_.size()) return in_memory_.begin + index * record_.size();
+    if (reading_ != run) reader_.emplace(runs_[run]);
+    reading_ = run;
+    const std::uint64_t offset = runs_[run].skipped + index * record_.size();
+    if (const int error = reader_->read(offset, record_)) throw reader_->failed(error);
+    return record_.data();
+  }
+
+  // Equal records come in the order of the runs.
+  bool is_before(const Splitter& splitter, std::size_t run, std::uint64_t index) {
+    if (run == splitter.run) return index < splitter.index;
+    const std::byte* const here = record(run, index);
+    return run < splitter.run ? !order_.less(splitter.record.data(), here)
+                              : order_.less(here, splitter.record.data());
+  }
+  bool is_sample_before(const Splitter& splitter, std::size_t run, std::size_t sample) {
+    const std::uint64_t index = up_to(run, sample + 1) - 1;
+    if (run == runs_.size() || run == splitter.run) return is_before(splitter, run, index);
+    const std::byte* const key =
+        runs_[run].forecast_keys.data() + (first_block(run) + sample) * keys_.bytes();
+    if (keys_.less(key, splitter.key.data())) return true;
+    if (keys_.less(splitter.key.data(), key)) return false;
+    return keys_.exact() ? run < splitter.run : is_before(splitter, run, index);
+  }
+
+  // How many records of the run come before the splitter, where so many samples do.
+  std::uint64_t place(const Splitter& splitter, std::size_t run, std::size_t samples) {
+    std::uint64_t first = up_to(run, samples);
+    std::uint64_t last = last_up_to(run, samples);
+    while (first < last) {
+      const std::uint64_t middle = first + (last - first) / 2;
+      if (is_before(splitter, run, middle)) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    return first;
+  }
+
+  const RecordOrder& order_;
+  const ForecastKeys keys_;
+  const std::span<const Run> runs_;
+  const MergeInput in_memory_;
+  const std::size_t block_bytes_;
+  std::optional<RunBytes> reader_;  // one, which may have an unpacker
+  std::size_t reading_ = ~std::size_t{0};
+  std::vector<std::byte> record_;
+};
+
+RecordPart part_between(const Places& begin, const Places& end, const MergeInput& in_memory,
+                        std::size_t record_bytes) {
+  RecordPart part;
+  for (std::size_t run = 0; run + 1 < begin.size(); ++run) {
+    part.runs.push_back({begin[run], end[run]});
+    part.records += end[run] - begin[run];
+  }
+  const std::uint64_t records = end.back() - begin.back();
+  part.in_memory = {in_memory.begin + begin.back() * record_bytes, records};
+  part.records += records;
+  return part;
+}
+
+Places ends_of(std::span<const Run> runs, const MergeInput& in_memory) {
+  Places ends;
+  for (const Run& run : runs) ends.push_back(run.records);
+  ends.push_back(in_memory.records);
+  return ends;
+}
+
+}  // namespace
+
+RecordPart whole_merge(std::span<const Run> runs, const MergeInput& in_memory) {
+  return part_between(Places(runs.size() + 1), ends_of(runs, in_memory), in_memory, 0);
+}
+
+std::vector<RecordPart> divide_runs(const RecordOrder& order, std::span<const Run> runs,
+                                    const MergeInput& in_memory, unsigned parts,
+                                    std::uint64_t least_records, std::uint64_t most_records) {
+  const std::uint64_t all = whole_merge(runs, in_memory).records;
+  const std::uint64_t wanted = most_records == 0 ? all : std::min(all, most_records);
+  Division division(order, runs, in_memory);
+  std::vector<RecordPart> result = cut_into_parts(
+      wanted, parts, std::max<std::uint64_t>(least_records, 1), Places(runs.size() + 1),
+      ends_of(runs, in_memory),
+      [&](std::uint64_t some, std::uint64_t tolerance) { return division.cut(some, tolerance); },
+      [&](const Places& begin, const Places& end) {
+        return part_between(begin, end, in_memory, order.record_bytes());
+      },
+      [](const RecordPart& part) { return part.records; });
+  result.back().records -= all - wanted;
+  return result;
+}
+
+}}  // namespace vortex::v0

@@ -1,0 +1,302 @@
+// The last merge of records in parts, which threads write side by side, against std::stable_sort.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sort/job/output_parts.h"
+#include "sort/record/record_output.h"
+#include "tests/sort/record_lists.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/error_of.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/small_sorts.h"
+#include "vortex/error.h"
+#include "vortex/external_sort.h"
+
+namespace vortex::test::merge_parts_test { namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr unsigned kManyThreads[] = {1, 2, 7, 16, 64};
+
+// So many runs, in blocks so small, that there is memory for several parts.
+struct PartsSort : ListSort {
+  PartsSort(RecordList records, RecordFormat format, unsigned threads, unsigned run_folders = 1)
+      : ListSort(std::move(records), std::move(format), 2 * kMiB, run_folders) {
+    SortResources& resources = options.resources;
+    resources.block_bytes = std::size_t{16} << 10;
+    resources.threads = threads;
+    resources.compression = RunCompression::kNever;
+    resources.open_disk = sort_disks(Backend::kThreads);
+  }
+};
+
+RecordFormat key_of(std::size_t bytes) {
+  return RecordFormat(bytes,
+                      {{.offset = 0, .length = std::min<std::size_t>(bytes, 8), .type = {}}});
+}
+
+RecordList records_of(Shape shape, std::size_t record_bytes, std::uint64_t bytes,
+                      std::mt19937_64& random) {
+  return make_records(shape, record_bytes, bytes / record_bytes, random);
+}
+
+// The kinds of everything that parts of a merge depend on.
+struct Seen {
+  unsigned in_parts = 0, first = 0, kept = 0, packed = 0, straddling = 0, folders = 0;
+  unsigned threads_within = 0;
+
+  void note(const ExternalSortOptions& options, const SortReport& report) {
+    if (report.merge_parts < 2) return;
+    const SortResources& resources = options.resources;
+    ++in_parts;
+    first += resources.first_records != 0;
+    kept += report.plan.kept_bytes != 0;
+    packed += report.run_bytes < report.input_bytes / 2 && report.plan.kept_bytes == 0;
+    straddling += report.plan.block_bytes % report.plan.record_bytes != 0;
+    folders += resources.folders.size() > 1;
+    threads_within += resources.threads / report.merge_parts > 1;
+  }
+};
+
+TEST(MergeParts, GiveWhatAStableSortGives) {
+  auto random = test_random();
+  Seen seen;
+  constexpr std::size_t kSizes[] = {8, 16, 100, 7, 1000};
+  const unsigned rounds = long_tests() ? 1000 : kShadowMemory ? 24 : 40;
+  for (unsigned round = 0; round < rounds && !HasFailure(); ++round) {
+    const std::size_t record_bytes =
+        round % 6 == 5 ? random_record_bytes(random) : kSizes[round % 6];
+    const FormatOrder order(random_format(record_bytes, random));
+    SCOPED_TRACE(to_string(order.format()) + ", round " + std::to_string(round));
+    PartsSort sort(records_of(kShapes[random() % std::size(kShapes)], record_bytes,
+                              2 * kMiB + random() % (6 * kMiB), random),
+                   order.format(), kManyThreads[random() % std::size(kManyThreads)],
+                   1 + random() % 3);
+    SortResources& resources = sort.options.resources;
+    resources.memory_bytes = kMiB + random() % (3 * kMiB);
+    if (random() % 3 == 0) resources.first_records = 1 + random() % sort.list.count();
+    resources.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
+    resources.seed = random();
+    if (random() % 4 == 0) resources.compression = RunCompression::kAlways;
+    if (random() % 4 == 0) {
+      resources.open_disk = sort_disks(Backend::kThreads, harmless_faults(random));
+    }
+    sort.options.unique = random() % 8 == 0;
+    SortReport report;
+    const int error = error_of([&] { report = external_sort(sort.options); });
+    if (error == ENOMEM) continue;  // long records
+    ASSERT_EQ(error, 0);
+    RecordList expected = stably_sorted(sort.order, sort.list);
+    if (sort.options.unique) expected = firsts_of_equal(sort.order, expected);
+    const std::uint64_t first = resources.first_records;
+    if (first != 0 && first < expected.count()) expected.bytes.resize(first * record_bytes);
+    ASSERT_TRUE(same_bytes(read_file(sort.options.output), expected.bytes))
+        << report.merge_parts << " parts\n"
+        << to_string(report.plan);
+    EXPECT_EQ(report.records_out, expected.count());
+    EXPECT_EQ(report.output_bytes, expected.bytes.size());
+    sort.files.expect_nothing_left(true);
+    seen.note(sort.options, report);
+  }
+  EXPECT_GT(seen.in_parts, rounds / 8);
+  EXPECT_GT(seen.first, 0U);
+  EXPECT_GT(seen.kept, 0U);
+  EXPECT_GT(seen.straddling, 0U);
+  EXPECT_GT(seen.folders, 0U);
+  EXPECT_GT(seen.threads_within, 0U);
+}
+
+// Where keys are equal the order of the input decides, and parts are as long as others.
+TEST(MergeParts, DivideEqualKeys) {
+  auto random = test_random();
+  for (const Shape shape : {Shape::kFewValues, Shape::kHugeAndRest}) {
+    for (const std::size_t record_bytes : {16U, 100U}) {
+      for (const unsigned threads : {2U, 7U}) {
+        PartsSort sort(records_of(shape, record_bytes, 6 * kMiB, random), key_of(record_bytes),
+                       threads);
+        const SortReport report = sort.run();
+        ASSERT_GT(report.runs, 1U);
+        EXPECT_GE(report.merge_parts, 2U) << to_string(report.plan);
+      }
+    }
+  }
+}
+
+// As many as the memory allows, of many runs fewer; which the plan says.
+TEST(MergeParts, AreAsManyAsHaveRoom) {
+  auto random = test_random();
+  unsigned last = 0;
+  for (const unsigned threads : kManyThreads) {
+    SCOPED_TRACE(threads);
+    PartsSort sort(records_of(Shape::kRandom, 8, 6 * kMiB, random), key_of(8), threads);
+    const SortReport report = sort.run();
+    EXPECT_GE(report.merge_parts, last);
+    EXPECT_LE(report.merge_parts, threads);
+    if (threads <= 2) {
+      EXPECT_EQ(report.merge_parts, threads);
+    }
+    last = report.merge_parts;
+    const SortPlan plan = plan_external_sort(sort.options);
+    EXPECT_EQ(plan.merge_parts > 1, threads > 1);
+    const bool told = to_string(plan).find("of each of ") != std::string::npos;
+    EXPECT_EQ(told, threads > 1);
+  }
+  EXPECT_GT(last, 2U);
+}
+
+TEST(MergeParts, AreOneWhereTheirPlaceIsNotKnown) {
+  auto random = test_random();
+  PartsSort sort(records_of(Shape::kFewValues, 16, 6 * kMiB, random), key_of(16), 2);
+  ASSERT_EQ(sort.run().merge_parts, 2U);
+  sort.options.resources.prefetch = PrefetchKind::kStriped;
+  EXPECT_EQ(sort.run().merge_parts, 1U);
+  sort.options.resources.prefetch = PrefetchKind::kOptimal;
+  const std::string output = sort.options.output;
+  sort.options.output = sort.files.file("pipe");
+  ASSERT_EQ(mkfifo(sort.options.output.c_str(), 0600), 0);
+  std::string bytes;
+  std::thread reader([&] {
+    std::ifstream pipe(sort.options.output, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(pipe), {});
+  });
+  EXPECT_EQ(external_sort(sort.options).merge_parts, 1U);
+  reader.join();
+  EXPECT_TRUE(same_bytes(bytes_of(bytes), sort.sorted));
+  sort.options.output = output;
+  sort.options.unique = true;
+  const SortReport report = external_sort(sort.options);
+  EXPECT_EQ(report.merge_parts, 1U);
+  EXPECT_GT(report.runs, 1U);
+  EXPECT_TRUE(same_bytes(read_file(output),
+                         firsts_of_equal(sort.order, stably_sorted(sort.order, sort.list)).bytes));
+}
+
+// An error of any request ends all of them, and nothing is left.
+TEST(MergeParts, EndTogetherWhenOneFails) {
+  auto random = test_random();
+  for (const unsigned threads : {2U, 7U}) {
+    SCOPED_TRACE(threads);
+    PartsSort sort(records_of(Shape::kRandom, 100, 5 * kMiB, random), key_of(100), threads);
+    const auto all = counted();
+    sort.options.resources.open_disk = sort_disks(Backend::kThreads, all);
+    const SortReport report = sort.run(false);
+    ASSERT_GT(report.merge_parts, 1U) << to_string(report.plan);
+    // Every request is one of them in turn, from the first to the last tenth: how many there are
+    // differs a little from sort to sort.
+    const std::uint64_t step = kShadowMemory ? 83 : 29;
+    for (std::uint64_t at = random() % step; at < all->attempts() * 9 / 10; at += step) {
+      SCOPED_TRACE(at);
+      sort.options.resources.open_disk = sort_disks(Backend::kThreads, error_at(at, EIO));
+      sort.expect_end(EIO);
+      if (HasFailure()) return;
+    }
+    sort.options.resources.open_disk = sort_disks(Backend::kThreads);
+    for (unsigned part = 0; part < 8; ++part) {
+      sort.expect_stop([&](const SortProgress& now) {
+        return now.phase == SortPhase::kWriting && now.bytes >= report.output_bytes * part / 9;
+      });
+    }
+    sort.run(false);
+  }
+}
+
+// What is done is told once, whichever thread has done it.
+TEST(MergeParts, TellHowFarTheyAre) {
+  auto random = test_random();
+  PartsSort sort(records_of(Shape::kRandom, 8, 8 * kMiB, random), key_of(8), 7);
+  std::uint64_t last = 0;
+  sort.options.resources.progress = [&](const SortProgress& now) {
+    if (now.phase != SortPhase::kWriting) return;
+    EXPECT_GE(now.bytes, last);
+    last = now.bytes;
+    EXPECT_EQ(now.phase_bytes, 8 * kMiB);
+  };
+  EXPECT_GT(sort.run().merge_parts, 1U);
+  EXPECT_LE(last, 8 * kMiB);
+  EXPECT_GT(last, 7 * kMiB);
+}
+
+std::atomic<int> asking{0};
+std::atomic<int> most_asking{0};
+
+struct CountingLess {
+  bool operator()(const KeyAndValue& a, const KeyAndValue& b) const noexcept {
+    const int now = asking.fetch_add(1) + 1;
+    if (a.value % 16384 == 0) std::this_thread::yield();  // others may come meanwhile
+    for (int most = most_asking.load(); now > most;) {
+      if (most_asking.compare_exchange_weak(most, now)) break;
+    }
+    const bool less = a.key < b.key;
+    asking.fetch_sub(1);
+    return less;
+  }
+};
+
+// As the resources say: by no more threads at once than there are to be.
+TEST(MergeParts, AskAComparatorByNoMoreThreadsThanThereAre) {
+  auto random = test_random();
+  for (const unsigned threads : {2U, 4U, 7U}) {
+    SCOPED_TRACE(threads);
+    PartsSort sort(records_of(Shape::kRandom, sizeof(KeyAndValue), 5 * kMiB, random),
+                   key_of(sizeof(KeyAndValue)), threads);
+    sort.options.format.reset();
+    asking = most_asking = 0;
+    unsigned merging = 0;
+    sort.options.resources.progress = [&](const SortProgress& now) {
+      if (now.phase == SortPhase::kWriting && merging++ == 0) most_asking = 0;
+    };
+    const SortReport report = external_sort<KeyAndValue>(sort.options, CountingLess());
+    EXPECT_GT(report.merge_parts, 1U);
+    EXPECT_LE(most_asking, static_cast<int>(threads));
+    EXPECT_EQ(asking, 0);
+  }
+}
+
+// A head that ends within a record.
+TEST(MergeParts, BeginWithinABlock) {
+  auto random = test_random();
+  constexpr std::size_t kBlock = 4096;
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t record_bytes = 1 + random() % (round % 2 == 0 ? 9 : kBlock);
+    const std::size_t head_bytes = random() % kBlock;
+    const RecordList list = make_records(Shape::kRandom, record_bytes,
+                                         head_bytes / record_bytes + 1 + random() % 50, random);
+    Bytes head(head_bytes), array(list.bytes.size() + kBlock);
+    PointerOutput out(array.data(), record_bytes, kBlock, head);
+    NotedEnds ends(out, record_bytes);
+    EXPECT_TRUE(ends.empty());
+    for (std::size_t done = 0; done < list.bytes.size();) {
+      const std::size_t most = list.bytes.size() - done;
+      const std::span<std::byte> room = ends.room(most);
+      ASSERT_GT(room.size(), 0U);
+      ASSERT_EQ(room.size() % record_bytes, 0U);
+      ASSERT_LE(room.size(), most);
+      const std::size_t some =
+          random() % 3 == 0 ? room.size() / record_bytes / 2 * record_bytes : room.size();
+      std::memcpy(room.data(), list.bytes.data() + done, some);
+      ends.written(some);
+      done += some;
+    }
+    head.insert(head.end(), array.begin(), array.end());
+    head.resize(list.bytes.size());
+    ASSERT_TRUE(same_bytes(head, list.bytes)) << record_bytes << " behind " << head_bytes;
+    EXPECT_EQ(std::memcmp(ends.first(), list.at(0), record_bytes), 0);
+    EXPECT_EQ(std::memcmp(ends.last(), list.at(list.count() - 1), record_bytes), 0);
+  }
+}
+
+}}  // namespace vortex::test::merge_parts_test
