@@ -89,7 +89,7 @@ void Disk::pump() noexcept {
 void Disk::issue(Request& request) noexcept {
   count(&DiskStatistics::attempts);
   request.prepare_attempt();
-  start(request);
+  request.copies&& copiers_ != nullptr ? copiers_->start(request) : start(request);
 }
 
 void Disk::arrived(Request& request, std::int64_t result) noexcept {
@@ -169,6 +169,12 @@ void Disk::end(Request& request) noexcept {
   pump();
   flush();
   progress_.notify();
+}
+
+void Disk::copy_with(unsigned threads) {
+  auto copiers = std::make_unique<Copiers>(
+      threads, [this](Request& request, std::int64_t result) { arrived(request, result); });
+  if (copiers->any()) copiers_ = std::move(copiers);
 }
 
 void Disk::report_to(ActivityLog& log) {

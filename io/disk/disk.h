@@ -1,12 +1,15 @@
 // One disk: a queue of requests, and the one place that decides what a result means.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "io/disk/copiers.h"
 #include "io/disk/request.h"
 #include "vortex/disk.h"
 #include "vortex/thread/activity.h"
@@ -76,6 +79,15 @@ class VORTEX_EXPORT Disk {
   // allocates. The log outlives the disk.
   void report_to(ActivityLog& log);
 
+  // Requests that the kernel copies (Request::copies) are carried out by up to `threads` threads
+  // beside the backend's. Before the first request. Throws std::bad_alloc. Of backends that end it
+  // when they are destroyed.
+  void copy_with(unsigned threads);
+  // As many threads copy for a sort with `threads`: few sorters are served by one.
+  static unsigned copiers_for(unsigned threads) noexcept {
+    return threads < 4 ? 0 : std::min(threads, 16U);
+  }
+
   // Why open_disk() did not make a better disk; for the statistics.
   void set_fallback(std::string reason) { fallback_ = std::move(reason); }
 
@@ -97,6 +109,8 @@ class VORTEX_EXPORT Disk {
   static std::uint64_t retry_pause_ns(unsigned refusals) noexcept;
 
   void arrived(Request& request, std::int64_t result) noexcept;
+  // When every request has ended, before the backend goes.
+  void end_copying() noexcept { copiers_.reset(); }
 
   bool inherited() const noexcept;  // by a forked child, to whom the requests do not belong
   void count(std::uint64_t DiskStatistics::*counter, std::uint64_t by = 1) noexcept;
@@ -126,6 +140,7 @@ class VORTEX_EXPORT Disk {
   std::uint32_t track_ = 0;
 
   FutexEvent progress_;  // requests have ended
+  std::unique_ptr<Copiers> copiers_;
 };
 
 // How many threads a disk that open_disk() makes has, where the options leave its depth open. Opens

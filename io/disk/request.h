@@ -75,6 +75,9 @@ struct Request {
   // A write that succeeds leaves zeros in all its pieces.
   bool clear_written = false;
 
+  // The kernel copies between the memory and a file that it has in memory, too.
+  bool copies = false;
+
   void (*complete)(Request& request) noexcept = nullptr;
   void* context = nullptr;  // for `complete`
 

@@ -24,6 +24,7 @@ ThreadDisk::ThreadDisk(DiskOptions options) : Disk(std::move(options), 1) {
 ThreadDisk::~ThreadDisk() {
   if (inherited()) return;
   drain();
+  end_copying();
   started_count_.close();
   for (MaskedThread& thread : threads_) thread.join();
 }

@@ -112,6 +112,7 @@ UringDisk::~UringDisk() {
   // A forked child shares the ring with its parent, which goes on using it.
   if (inherited()) return;
   drain();
+  end_copying();
   stopping_.store(true, std::memory_order_release);
   new_requests_.signal();
   thread_.join();

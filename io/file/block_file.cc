@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <linux/stat.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,6 +44,12 @@ std::string limit_behind(int error) {
   if (error != EFBIG || getrlimit(RLIMIT_FSIZE, &limit) != 0) return {};
   if (limit.rlim_cur == RLIM_INFINITY) return {};
   return ": RLIMIT_FSIZE is " + format_bytes(limit.rlim_cur) + "; raise it (ulimit -f)";
+}
+
+bool is_in_memory(int file) noexcept {
+  struct statfs system {};
+  return fstatfs(file, &system) == 0 &&
+         (system.f_type == TMPFS_MAGIC || system.f_type == RAMFS_MAGIC);
 }
 
 // A file without a name; none: errno says why not.
@@ -211,6 +219,7 @@ void BlockFile::look(bool writing) {
   const bool offsets = S_ISREG(status.st_mode) || (S_ISBLK(status.st_mode) && !writing);
   seekable_ = offsets && (file_.owned() || !writing);
   if (!seekable_) return;
+  in_memory_ = is_in_memory(descriptor());
   if (S_ISREG(status.st_mode)) {
     length_ = static_cast<std::uint64_t>(status.st_size);
   } else if (ioctl(descriptor(), BLKGETSIZE64, &length_) != 0) {

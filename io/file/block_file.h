@@ -96,6 +96,9 @@ class VORTEX_EXPORT BlockFile {
   // Offsets and sizes of direct transfers are multiples of this.
   std::size_t alignment() const noexcept { return alignment_; }
 
+  // Its file system keeps it in memory alone (tmpfs).
+  bool in_memory() const noexcept { return in_memory_; }
+
   // False for what is read or written in order: pipes, sockets, terminals, borrowed descriptors
   // that are written to.
   bool seekable() const noexcept { return seekable_; }
@@ -119,8 +122,8 @@ class VORTEX_EXPORT BlockFile {
   // Reserves space for `bytes` bytes from the beginning, so that a full disk shows now. Where the
   // file system cannot, nothing happens.
   void allocate(std::uint64_t bytes);
-  // The same inside a fault for what lies behind `from`, and makes the file so long. False: there
-  // is no room.
+  // The same inside a fault for what lies behind `from`, and makes the file so long; of one in
+  // memory that alone. False: there is no room.
   bool try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept;
   // For writes up to `end` to come: writes that make a file longer wait for each other (ext4), so
   // one that is being made is made longer ahead of them, a good deal at a time, without space. It
@@ -162,6 +165,7 @@ class VORTEX_EXPORT BlockFile {
   std::string refusal_;
   std::size_t alignment_ = 1;
   bool seekable_ = true;
+  bool in_memory_ = false;
   std::uint64_t begin_ = 0;
   std::uint64_t length_ = 0;
   std::uint64_t grown_ = 0;  // the length up to which writes do not grow the file

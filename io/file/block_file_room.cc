@@ -91,11 +91,13 @@ bool BlockFile::try_to_grow(std::uint64_t from, std::uint64_t bytes) noexcept {
   const auto allocate = [&] {
     return fallocate(descriptor(), FALLOC_FL_KEEP_SIZE, begin, length - begin);
   };
-  return done(grow(allocate)) && done(grow([&] { return ftruncate(descriptor(), length); }));
+  // In memory, space is taken as fast by the writes, which several threads make.
+  return (in_memory_ || done(grow(allocate))) &&
+         done(grow([&] { return ftruncate(descriptor(), length); }));
 }
 
 void BlockFile::grow_ahead(std::uint64_t end) noexcept {
-  if (end <= grown_ || end < kLeastGrowth || !to_be_ || !direct_) return;
+  if (end <= grown_ || end < kLeastGrowth || !to_be_ || (!direct_ && !in_memory_)) return;
   std::uint64_t length = end + std::max(kLeastGrowth, end / 8);
   // What is written up to there works, and a call that asks for more fails.
   struct rlimit limit {};

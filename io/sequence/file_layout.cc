@@ -21,6 +21,8 @@ void PlacedRequest::aim(Operation operation, const FileLayout::Place& where, std
   request.alignment = around ? file.alignment() : 1;
   request.bytes = detail::round_up(bytes, request.alignment);
   request.least_bytes = operation == Operation::kRead && !sequential ? bytes : 0;
+  // What is read through the page cache lies there, or comes ahead of the reader.
+  request.copies = !sequential && (file.in_memory() || (operation == Operation::kRead && !around));
 }
 
 }}  // namespace vortex::v0

@@ -8,6 +8,7 @@
 
 #include "sort/job/sort_folders.h"
 #include "sort/plan/memory_limits.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -25,6 +26,9 @@ RunStoreOptions SortContext::run_store_options() const {
   options.weights = resources_.folder_speeds;
   options.seed = resources_.seed;
   options.direct = resources_.caching != Caching::kBuffered;
+  if (!resources_.open_disk) {
+    options.copiers = Disk::copiers_for(detail::ThreadTeam::resolve(resources_.threads));
+  }
   options.open_disk = [this](std::size_t index) {
     return open_sort_disk(resources_.open_disk, resources_.backend, folders_[index]);
   };

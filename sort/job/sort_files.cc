@@ -21,6 +21,7 @@
 #include "sort/plan/memory_limits.h"
 #include "sort/plan/record_plan.h"
 #include "sort/runs/run_store.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
@@ -243,7 +244,14 @@ void SortFiles::open_output() {
     output_.emplace(places_.output, places_.resources);
   }
   expect_no_overwriting();
-  disk_ = open_sort_disk(places_.resources.open_disk, places_.resources.backend, "");
+  const SortResources& resources = places_.resources;
+  disk_ = open_sort_disk(resources.open_disk, resources.backend, "");
+  constexpr std::uint64_t kBytesOfCopier = std::uint64_t{4} << 20;
+  const std::uint64_t most = input_bytes().value_or(kMaxSortInputBytes) / kBytesOfCopier;
+  const unsigned threads = static_cast<unsigned>(
+      std::min<std::uint64_t>(detail::ThreadTeam::resolve(resources.threads), most));
+  const unsigned copiers = Disk::copiers_for(threads);
+  if (copiers != 0 && !resources.open_disk) disk_->copy_with(copiers);
 }
 
 // A device or file that is written in place must not be an input, too.

@@ -88,8 +88,10 @@ class SortOutput {
 
   // Throws Error(ENOSPC) when a file system or a device has no room for `bytes`.
   void expect_room(std::uint64_t bytes) const;
-  // Reserves room in the file system. Throws Error(ENOSPC).
-  void reserve(std::uint64_t bytes) { file_.allocate(bytes); }
+  // Reserves room in the file system; in memory the writes take it. Throws Error(ENOSPC).
+  void reserve(std::uint64_t bytes) {
+    file_.in_memory() ? expect_room(bytes) : file_.allocate(bytes);
+  }
 
   // Writes all of the output with plain calls, and publishes it. No other writer comes before or
   // behind. No signal comes to this thread between the steps that give a file its name.

@@ -19,6 +19,7 @@
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/thread/control_groups.h"
+#include "vortex/thread/masked_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -180,7 +181,8 @@ void limit_to_process(SortPlanRequest& request, DiskBackend backend, unsigned di
   if (!address_space_limit()) return;
   // One warms the pool, one merges or reads a pipe, one writes to a pipe.
   constexpr unsigned kOthers = 3;
-  request.stack_bytes = (threads_of_disk(backend) * disks + kOthers) * thread_stack_bytes();
+  request.stack_bytes = (threads_of_disk(backend) * disks + kOthers) * thread_stack_bytes() +
+                        Disk::copiers_for(request.threads) * disks * MaskedThread::kStackBytes;
   // A heap of its own, too.
   constexpr std::uint64_t kHeapOfThread = std::uint64_t{2} << 20;
   request.thread_bytes = thread_stack_bytes() + kHeapOfThread;

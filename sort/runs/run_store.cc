@@ -48,6 +48,8 @@ RunStore::RunStore(BlockPool& pool, RunStoreOptions options)
     struct stat status {};
     if (fstat(part->file.descriptor(), &status) == 0) part->file_system = status.st_dev;
     part->disk = options_.open_disk ? options_.open_disk(i) : open_disk_of(options_.folders[i]);
+    const bool copies = part->file.in_memory() || part->file.direct_descriptor() < 0;
+    if (copies && options_.copiers != 0) part->disk->copy_with(options_.copiers);
     disks_.push_back(part->disk.get());
     parts_.push_back(std::move(part));
   }

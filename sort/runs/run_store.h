@@ -34,6 +34,9 @@ struct RunStoreOptions {
   bool direct = true;   // around the page cache where the file system and the block size allow it
   // Makes the file of folder `index`; empty: BlockFile::temporary().
   std::function<BlockFile(std::size_t index)> open_file = {};
+  // Threads that copy, for each folder whose files are in memory or have no direct I/O. Only with
+  // disks that open_disk() makes.
+  unsigned copiers = 0;
   // Makes the disk of folder `index`; empty: open_disk().
   std::function<std::unique_ptr<Disk>(std::size_t index)> open_disk = {};
 };
