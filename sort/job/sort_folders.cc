@@ -9,6 +9,8 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
@@ -85,33 +87,48 @@ std::uint64_t measured_in(const SortResources& resources, const std::string& fol
   }
 }
 
-// Disks that a program makes are not known by their file systems.
-std::uint64_t cost_of(const SortResources& resources, const std::string& folder) {
+// Disks that a program makes are not known by their file systems, nor are folders that are none: a
+// sort that needs one says what is wrong.
+std::optional<dev_t> measured_as(const SortResources& resources, const std::string& folder) {
+  if (resources.open_disk) return std::nullopt;
+  try {
+    return file_system_of(folder);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::uint64_t cost_of(const SortResources& resources, const std::string& folder,
+                      std::optional<dev_t> file_system) {
   static std::mutex mutex;
   static std::map<dev_t, std::uint64_t> known;  // for the life of the process
-  if (resources.open_disk) return measured_in(resources, folder);
-  dev_t file_system{};
-  try {
-    file_system = file_system_of(folder);
-  } catch (const Error&) {
-    return 0;  // a sort that needs the folder says what is wrong
-  }
+  if (!file_system) return measured_in(resources, folder);
   {
     const std::scoped_lock lock(mutex);
-    if (const auto found = known.find(file_system); found != known.end()) return found->second;
+    if (const auto found = known.find(*file_system); found != known.end()) return found->second;
   }
   const std::uint64_t cost = measured_in(resources, folder);
   const std::scoped_lock lock(mutex);
-  return known.emplace(file_system, cost).first->second;
+  return known.emplace(*file_system, cost).first->second;
 }
 
 }  // namespace
 
 std::uint64_t request_cost_of(const SortResources& resources,
                               const std::vector<std::string>& folders) {
-  std::vector<std::uint64_t> costs(folders.size());
-  detail::ThreadTeam team(static_cast<unsigned>(folders.size()));
-  team.run(folders.size(), [&](std::size_t i) { costs[i] = cost_of(resources, folders[i]); });
+  // Folders of one disk would slow each other down.
+  std::vector<std::pair<std::string, std::optional<dev_t>>> measured;
+  std::set<dev_t> seen;
+  for (const std::string& folder : folders) {
+    const std::optional<dev_t> file_system = measured_as(resources, folder);
+    if (file_system && !seen.insert(*file_system).second) continue;
+    measured.emplace_back(folder, file_system);
+  }
+  std::vector<std::uint64_t> costs(measured.size());
+  detail::ThreadTeam team(static_cast<unsigned>(measured.size()));
+  team.run(measured.size(), [&](std::size_t i) {
+    costs[i] = cost_of(resources, measured[i].first, measured[i].second);
+  });
   return *std::ranges::max_element(costs);
 }
 

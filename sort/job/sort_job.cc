@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "sort/merge/run_merge.h"
+#include "sort/plan/forming_plan.h"
 #include "sort/plan/memory_limits.h"
 #include "sort/record/forecast_keys.h"
 #include "sort/runs/bucket_sorters.h"
@@ -49,9 +50,12 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   request.compression = resources.compression;
   request.threads = resources.threads != 0 ? resources.threads : usable_cores();
   constexpr std::size_t kMany = 1 << 20;  // beside which fixed parts are little
-  if (const auto bytes = BucketSorters::part_bytes(*order_, kMany)) {
+  const auto in_place = order_->scratch_to_sort_in_place(kMany);
+  if (const auto bytes = in_place ? in_place : order_->scratch_to_index(kMany)) {
     request.scratch_per_record = detail::units_for(*bytes, kMany);
   }
+  request.bytes_of_sorter = order_->bytes_to_sort_large_bucket(kMany, 1).value_or(0);
+  request.most_buckets = std::max(request.most_buckets, buckets_for(request.threads));
   limit_to_process(request, resources.backend, request.disks + other_disks);
   return request;
 }
@@ -114,9 +118,15 @@ void SortJob::take_first(const std::byte* records, std::uint64_t count, Readers 
 
 void SortJob::put(const std::byte* records, std::uint64_t count, Readers readers) {
   const std::size_t record_bytes = order_->record_bytes();
-  const std::uint64_t most = std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
+  const bool alone = plan_.formation.partition_threads == 1;
+  const std::uint64_t batch = alone ? 0 : plan_.formation.batch_blocks * plan_.block_bytes;
   while (count > 0) {
-    const auto offered = static_cast<std::size_t>(std::min(count, most));
+    // What several partitioners take at a time ends with a block.
+    const std::uint64_t behind = reinterpret_cast<std::uintptr_t>(records) % plan_.block_bytes;
+    const std::uint64_t wanted =
+        batch > behind ? detail::units_for(batch - behind, record_bytes)
+                       : std::max<std::uint64_t>(SortWatch::kNoteBytes / record_bytes, 1);
+    const auto offered = static_cast<std::size_t>(std::min(count, wanted));
     // Drawn before the records are offered: what is given back meanwhile leaves room for more.
     const std::uint32_t ticket = formation_->room_event().ticket();
     std::size_t taken = 0;

@@ -18,6 +18,7 @@
 #include "sort/plan/memory_limits.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
+#include "vortex/fault/region_table.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
 #include "vortex/pipeline.h"
@@ -68,10 +69,13 @@ class ByteSorter::Machine {
 
   void expect_pushing(const char* call) const { expect(State::kPushing, call); }
 
-  // The program's records may lie in a stream, which several threads could not read.
+  // Those of a stream, which several threads could not read, are read by this one.
   void take(const std::byte* records, std::uint64_t count) {
     state_ = State::kFailed;
-    job_.take(records, count, Readers::kOne);
+    const std::uint64_t bytes = count * plan().record_bytes;
+    const bool is_stream =
+        bytes != 0 && (lies_in_stream(records) || lies_in_stream(records + bytes - 1));
+    job_.take(records, count, is_stream ? Readers::kOne : Readers::kSeveral);
     state_ = State::kPushing;
   }
 

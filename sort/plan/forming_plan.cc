@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "io/disk/disk.h"
 #include "sort/plan/least_memory.h"
 #include "sort/runs/key_ranges.h"
 #include "sort/runs/partitioners.h"
@@ -14,11 +15,10 @@ namespace vortex { inline namespace v0 {
 namespace {
 
 constexpr std::size_t kMinScratchBytes = std::size_t{64} << 10;
-// One thread partitions as fast as three sort what it has put to buckets; and stripes of smaller
-// blocks are not worth the threads (docs/decisions/0040-several-partitioners.md).
-constexpr unsigned kSortersPerPartitioner = 3;
-constexpr unsigned kLeastPartitionedBy = kSortersPerPartitioner + 1;
-constexpr std::size_t kMinPartitionedBlock = std::size_t{512} << 10;
+// With fewer threads one partitions as fast as the others sort.
+constexpr unsigned kLeastPartitionedBy = 4;
+// Of a batch, for each partitioner.
+constexpr std::size_t kStripeBytes = std::size_t{256} << 10;
 
 }  // namespace
 
@@ -37,10 +37,11 @@ std::size_t scratch_for(std::uint64_t pool_bytes, unsigned buckets, bool forms_r
     bytes = std::max(bytes, records * of_record);
   }
   if (request.threads >= kLeastPartitionedBy) {
-    const std::uint64_t of_thread =
+    std::uint64_t of_thread =
         detail::saturating_product(records * 5 / 4, request.scratch_per_record);
+    if (request.bytes_of_sorter != 0) of_thread = std::min(of_thread, request.bytes_of_sorter);
     const std::uint64_t of_all = detail::saturating_product(of_thread, request.threads + 1);
-    bytes = std::max(bytes, std::min(of_all, pool_bytes / 16));
+    bytes = std::max(bytes, std::min(of_all, pool_bytes / 8));
   }
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(
       bytes, kMinScratchBytes, std::max<std::uint64_t>(pool_bytes / 8, kMinScratchBytes)));
@@ -78,11 +79,24 @@ void set_run_bytes(RecordPlan& plan, bool forms_runs) {
 
 }  // namespace
 
+namespace {
+
+// That partitioners take at a time, in a small part of the pool.
+std::size_t batch_blocks(const RecordPlan& plan) {
+  const unsigned threads = plan.formation.partition_threads;
+  if (threads == 1) return 1;
+  const std::size_t wanted = detail::units_for(threads * kStripeBytes, plan.block_bytes);
+  return std::clamp<std::size_t>(plan.pool_blocks / 32, 1, wanted);
+}
+
+}  // namespace
+
 bool divide_for_runs(RecordPlan& plan, bool forms_runs) {
   const std::size_t comeback_blocks = plan.window_blocks - 1;
   const auto divide = [&](std::size_t request_bytes, std::size_t read_ahead,
-                          std::size_t write_behind) {
-    plan.reader = {.comeback_blocks = comeback_blocks,
+                          std::size_t write_behind, std::size_t batch_blocks) {
+    plan.formation.batch_blocks = batch_blocks;
+    plan.reader = {.comeback_blocks = comeback_blocks + batch_blocks - 1,
                    .read_ahead = read_ahead,
                    .request_bytes = request_bytes,
                    .order = ReadOrder::kForward};
@@ -101,10 +115,14 @@ bool divide_for_runs(RecordPlan& plan, bool forms_runs) {
   // Generous queues first; a small pool does with less.
   const std::size_t grouped = std::max(plan.block_bytes, std::size_t{512} << 10);
   const std::size_t disks = plan.disks;
-  if (!divide(grouped, 4, 2 * disks + 2) && !divide(plan.block_bytes, 4, 2 * disks + 2) &&
-      !divide(plan.block_bytes, 2, 2) && !divide(plan.block_bytes, 1, 1)) {
-    return false;
-  }
+  const std::size_t batch = batch_blocks(plan);
+  const std::size_t ahead = std::max<std::size_t>(4, 2 * batch * plan.block_bytes / grouped);
+  const std::size_t behind = std::max<std::size_t>(2 * disks + 2, Disk::copiers_for(plan.threads));
+  const bool is_divided = (batch > 1 && divide(grouped, ahead, behind, batch)) ||
+                          divide(grouped, 4, 2 * disks + 2, 1) ||
+                          divide(plan.block_bytes, 4, 2 * disks + 2, 1) ||
+                          divide(plan.block_bytes, 2, 2, 1) || divide(plan.block_bytes, 1, 1, 1);
+  if (!is_divided) return false;
   // In few blocks, those that are on their way to the disks would make runs much shorter.
   plan.formation.emits_beside &= plan.bucket_blocks >= KeyRanges::kFewBlocks;
   set_run_bytes(plan, forms_runs);
@@ -137,9 +155,24 @@ bool sorts_in_parts(const RecordPlan& plan) {
   return plan.formation.scratch_bytes < bucket_bytes / plan.record_bytes * of_record;
 }
 
-unsigned threads_to_partition(const SortPlanRequest& request, std::size_t block_bytes) {
-  const bool pays = request.threads >= kLeastPartitionedBy && block_bytes >= kMinPartitionedBlock;
-  return pays ? request.threads / kSortersPerPartitioner + 1 : 1;
+// As many as find a stripe each in a small part of the memory, or in a block.
+unsigned threads_to_partition(unsigned threads, std::uint64_t memory_bytes,
+                              std::size_t block_bytes) noexcept {
+  const std::uint64_t most = std::max<std::uint64_t>(
+      {memory_bytes / 64 / kStripeBytes, block_bytes / Partitioners::kMinBytes, 1});
+  if (threads < kLeastPartitionedBy) return 1;
+  return static_cast<unsigned>(std::min<std::uint64_t>(threads / 2, most));
+}
+
+unsigned buckets_for(unsigned threads) noexcept {
+  constexpr unsigned kOfThread = 4, kMost = 512;
+  return threads < kLeastPartitionedBy ? 0 : std::min(std::max(threads, 16U) * kOfThread, kMost);
+}
+
+bool lacks_buckets(const RecordPlan& plan) {
+  constexpr std::size_t kSmallBlock = std::size_t{256} << 10;
+  return !plan.in_memory() && plan.block_bytes > kSmallBlock &&
+         plan.formation.buckets < buckets_for(plan.threads);
 }
 
 std::uint64_t bytes_of_partitioners(const RecordPlan& plan) {

@@ -24,7 +24,13 @@ void deepen_output(RecordPlan& plan);
 // Whether a bucket a little larger than the average is too large for the scratch, which is slow.
 bool sorts_in_parts(const RecordPlan& plan);
 
-unsigned threads_to_partition(const SortPlanRequest& request, std::size_t block_bytes);
+// So many buckets occupy the threads; 0: any do.
+unsigned buckets_for(unsigned threads) noexcept;
+// Whether smaller blocks would occupy more threads while runs are formed.
+bool lacks_buckets(const RecordPlan& plan);
+
+unsigned threads_to_partition(unsigned threads, std::uint64_t memory_bytes,
+                              std::size_t block_bytes) noexcept;
 // What threads that partition keep for each bucket.
 std::uint64_t bytes_of_partitioners(const RecordPlan& plan);
 

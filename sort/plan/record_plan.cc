@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <tuple>
 #include <utility>
 
 #include "sort/merge/merge_passes.h"
@@ -84,6 +85,13 @@ double cost_of(const RecordPlan& plan) {
   // The last merge takes one processor about as long as a pass takes the disks, and several less.
   const double merging = plan.in_memory() ? 0 : 1.0 / plan.merges_at_once(plan.expected_order());
   return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes)) + merging;
+}
+
+// The plan with the least is the best. Small blocks occupy more threads, where a disk does not lose
+// more by them.
+std::tuple<bool, bool, double> rank_of(const RecordPlan& plan) {
+  const bool lacks = plan.request_cost_bytes < kExpensiveRequest && lacks_buckets(plan);
+  return {sorts_in_parts(plan), lacks, cost_of(plan)};
 }
 
 // How many runs of records in no order there are, and their merges: they are twice as long as the
@@ -178,10 +186,7 @@ std::optional<RecordPlan> try_memory(const SortPlanRequest& request, std::uint64
   for (std::size_t block = least; block <= kMaxBlockBytes; block *= 2) {
     if (best && block > kDefaultBlockBytes && request.request_cost_bytes < kExpensiveRequest) break;
     const auto plan = try_block(request, memory_bytes, block);
-    if (plan && (!best || std::pair(sorts_in_parts(*plan), cost_of(*plan)) <
-                              std::pair(sorts_in_parts(*best), cost_of(*best)))) {
-      best = plan;
-    }
+    if (plan && (!best || rank_of(*plan) < rank_of(*best))) best = plan;
   }
   return best;
 }
@@ -201,7 +206,7 @@ RecordPlan::RecordPlan(const SortPlanRequest& to_plan, std::size_t bytes_of_bloc
   block_bytes = bytes_of_block;
   window_blocks = blocks_for_records(block_bytes, record_bytes);
   formation.threads = threads;
-  formation.partition_threads = threads_to_partition(request, block_bytes);
+  formation.partition_threads = threads_to_partition(threads, memory_bytes, block_bytes);
 }
 
 std::uint64_t RecordPlan::memory_taken_bytes() const noexcept {

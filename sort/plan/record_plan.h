@@ -43,6 +43,8 @@ struct SortPlanRequest {
   unsigned threads = 1;  // the sort's own; with two or more a run is written while the next comes
   // The scratch that a thread takes for each record of a bucket that it sorts beside others.
   std::size_t scratch_per_record = 32;
+  // What it takes at most instead, where buckets can be sorted within themselves; else 0.
+  std::size_t bytes_of_sorter = 0;
   // Records are pushed one by one: push_buffer_bytes() of the memory gather them first.
   bool pushed = false;
   bool in_parts = false;            // the last merge may write its output in several places at once

@@ -53,10 +53,10 @@ void Partitioners::Stripe::finish() noexcept {
   detail::finish_streaming();
 }
 
-Partitioners::Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads)
-    : order_(order), team_(threads) {
-  for (unsigned i = 0; i < team_.threads(); ++i) {
-    stripes_.push_back(std::make_unique<Stripe>(buckets, order.record_bytes()));
+void Partitioners::start() {
+  team_.emplace(threads_);
+  for (unsigned i = 0; i < team_->threads(); ++i) {
+    stripes_.push_back(std::make_unique<Stripe>(buckets_, order_.record_bytes()));
   }
 }
 
@@ -69,10 +69,11 @@ std::size_t Partitioners::bytes(std::size_t record_bytes, unsigned buckets,
 
 bool Partitioners::put(const std::byte* records, std::size_t count,
                        const detail::BucketSplitters& splitters, RunBuckets& buckets) {
+  if (!team_) start();
   const std::size_t record_bytes = order_.record_bytes();
   const auto first_of = [&](std::size_t stripe) { return count * stripe / stripes_.size(); };
   const auto each_stripe = [&](const auto& work) {
-    team_.run(stripes_.size(), [&](std::size_t i) {
+    team_->run(stripes_.size(), [&](std::size_t i) {
       work(*stripes_[i], records + first_of(i) * record_bytes, first_of(i + 1) - first_of(i));
     });
   };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,15 +24,17 @@ class Partitioners {
   // Less is not worth waking a thread for: one puts it to its buckets in some 40 microseconds.
   static constexpr std::size_t kMinBytes = std::size_t{128} << 10;
 
-  // A team of `threads`, the caller of put() included. Throws std::bad_alloc.
-  Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads);
+  // For a team of `threads`, the caller of put() included.
+  Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads) noexcept
+      : order_(order), buckets_(buckets), threads_(threads) {}
 
   // What they allocate for `buckets`, besides the stacks of the threads.
   static std::size_t bytes(std::size_t record_bytes, unsigned buckets, unsigned threads) noexcept;
 
   // Puts `count` records, fewer than 2^32, to their buckets. False: there is no memory for all of
   // them, and none was put. All threads read the records, and must be able to without a fault or in
-  // any order. Throws Error when the kernel refuses to move a block, in whatever thread.
+  // any order. The first call starts the team. Throws Error when the kernel refuses to move a
+  // block, in whatever thread, and std::bad_alloc.
   bool put(const std::byte* records, std::size_t count, const detail::BucketSplitters& splitters,
            RunBuckets& buckets);
 
@@ -57,10 +60,13 @@ class Partitioners {
     std::vector<std::byte*> places_;           // where the next buffer of each bucket goes
   };
 
+  void start();
   bool make_room(RunBuckets& buckets);
 
   const RecordOrder& order_;
-  detail::ThreadTeam team_;
+  const unsigned buckets_;
+  const unsigned threads_;
+  std::optional<detail::ThreadTeam> team_;
   std::vector<std::unique_ptr<Stripe>> stripes_;
 };
 

@@ -137,6 +137,18 @@ class RunBuckets final : public OpenBuckets {
   std::vector<std::unique_ptr<BucketStream>> spare_;
 };
 
+// Puts records one behind the other in memory that has room for them.
+class PlaceOutput final : public RecordOutput {
+ public:
+  explicit PlaceOutput(std::byte* to) noexcept : to_(to) {}
+
+  std::span<std::byte> room(std::size_t most_bytes) override { return {to_, most_bytes}; }
+  void written(std::size_t bytes) override { to_ += bytes; }
+
+ private:
+  std::byte* to_;
+};
+
 // Appends records to a bucket of their own, in which they stay.
 class KeptRecords final : public RecordOutput {
  public:

@@ -22,6 +22,10 @@ constexpr std::size_t kPairAlignment = alignof(std::max_align_t);
 // Blocks of a pool in which a range may be divided: another bucket takes one.
 constexpr std::size_t kLeastToDivide = 4;
 
+void touch(const std::byte* at) noexcept {
+  static_cast<void>(*static_cast<const volatile std::byte*>(at));
+}
+
 // The pages that lie within a part of the heap.
 void give_pages_back(std::byte* from, std::size_t bytes) noexcept {
   const auto page = static_cast<std::ptrdiff_t>(os::page_bytes());
@@ -40,6 +44,7 @@ RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormat
       scratch_memory_(std::make_unique_for_overwrite<std::byte[]>(checked(options).scratch_bytes)),
       scratch_(scratch_memory_.get(), options.scratch_bytes),
       threads_(std::max(options.threads, 1U)),
+      batch_blocks_(std::max<std::size_t>(options.batch_blocks, 1)),
       emits_beside_(options.emits_beside) {
   make_ranges(options);
   if (ranges_->splitters().buckets() > 1) sample_capacity_ = sample_capacity();
@@ -47,11 +52,13 @@ RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormat
 }
 
 // A bucket while it is sorted and appended, and half of one for the records that come meanwhile;
-// more where several threads sort. Each is about twice as large as the average.
+// of several threads each sorts one. Each is about twice as large as the average.
 std::size_t RunFormationOptions::blocks_on_their_way(std::size_t pool_blocks) const noexcept {
   if (!emits_beside) return 0;
-  const std::size_t wanted = detail::units_for((threads + 1) * pool_blocks, buckets);
-  return std::clamp<std::size_t>(wanted, 1, std::max<std::size_t>(pool_blocks / 8, 1));
+  const std::size_t sorted = partition_threads > 1 ? 2 * (threads + 1) : threads + 1;
+  const std::size_t most = threads >= kManyThreads ? pool_blocks / 4 : pool_blocks / 8;
+  return std::clamp<std::size_t>(detail::units_for(sorted * pool_blocks, buckets), 1,
+                                 std::max<std::size_t>(most, 1));
 }
 
 const RunFormationOptions& RunFormation::checked(const RunFormationOptions& options) const {
@@ -74,10 +81,6 @@ const RunFormationOptions& RunFormation::checked(const RunFormationOptions& opti
                             format_bytes(least) + " at least");
   }
   return options;
-}
-
-std::uint64_t RunFormation::most_records() const noexcept {
-  return pool_.block_count() * pool_.block_bytes() / record_bytes_;
 }
 
 unsigned RunFormation::buckets_in(const RunFormationOptions& options) const noexcept {
@@ -170,7 +173,8 @@ std::size_t RunFormation::put_to_buckets(const std::byte* records, std::size_t c
   } else {
     while (put < count) {
       const std::byte* const first = records + put * record_bytes_;
-      const std::size_t some = std::min(records_in_block(first), count - put);
+      const std::size_t bytes = batch_blocks_ * pool_.block_bytes() - within_block(first);
+      const std::size_t some = std::min(detail::units_for(bytes, record_bytes_), count - put);
       if (put_together(first, some)) {
         put += some;
         continue;
@@ -184,19 +188,16 @@ std::size_t RunFormation::put_to_buckets(const std::byte* records, std::size_t c
   return put;
 }
 
-// How many begin before the next multiple of the block size.
-std::size_t RunFormation::records_in_block(const std::byte* first) const noexcept {
-  const std::size_t behind = reinterpret_cast<std::uintptr_t>(first) % pool_.block_bytes();
-  return detail::units_for(pool_.block_bytes() - behind, record_bytes_);
-}
-
-// Records of one block by all partitioners. False: they are too few, or too many for the memory.
+// Records of one batch by all partitioners. False: they are too few, or too many for the memory.
 bool RunFormation::put_together(const std::byte* records, std::size_t count) {
   const std::size_t bytes = count * record_bytes_;
   if (bytes < Partitioners::kMinBytes) return false;
-  // A fault that fails, or that lets go of the block before, does so here.
-  static_cast<void>(*static_cast<const volatile std::byte*>(records));
-  static_cast<void>(*static_cast<const volatile std::byte*>(records + bytes - 1));
+  // A fault that fails, or that lets go of a block before, does so here.
+  for (std::size_t at = 0; at < bytes;) {
+    touch(records + at);
+    at += pool_.block_bytes() - within_block(records + at);
+  }
+  touch(records + bytes - 1);
   return partitioners_->put(records, count, ranges_->splitters(), ranges_->buckets());
 }
 
@@ -268,10 +269,6 @@ bool RunFormation::await_closed() {
   }
 }
 
-void RunFormation::settle() {
-  if (sampling_ && records() != 0) distribute_sample();
-}
-
 void RunFormation::take_closed() {
   const std::lock_guard lock(mutex_);
   for (; !queue_.empty(); queue_.pop_front()) emitting_.push_back(std::move(queue_.front()));
@@ -333,9 +330,7 @@ void RunFormation::emit_in_order(const ClosedBucket& bucket, RecordOutput& out) 
     const std::size_t some = std::min(block / record_bytes_ * record_bytes_, bucket.bytes - done);
     // A copy might touch the end of a block first, and the block before would stay.
     const std::size_t border = detail::round_up(done, block);
-    if (border < done + some) {
-      static_cast<void>(*static_cast<const volatile std::byte*>(records + border));
-    }
+    if (border < done + some) touch(records + border);
     append_records(out, records + done, some / record_bytes_, record_bytes_);
     done += some;
     room_.notify();
@@ -346,12 +341,16 @@ void RunFormation::append(const Closed& closed, RecordOutput& out) {
   const ClosedBucket& bucket = closed.closed.bucket;
   const std::size_t count = bucket.bytes / record_bytes_;
   if (closed.is_handed_over) {
-    return sorters_->in_order() ? emit_in_order(bucket, out) : sorters_->pass_on(out);
+    const bool is_passed_on = sorters_->copies() || !sorters_->in_order();
+    return is_passed_on ? sorters_->pass_on(out) : emit_in_order(bucket, out);
   }
   set_memory_aside(count);
   if (sort_where_it_is(bucket)) return emit_in_order(bucket, out);
   const WorkSpan span(SpanKind::kSort);
   order_.sort_bucket(bucket.begin(), count, sort_scratch(), out);
+  // What the sorters allocate takes its place again.
+  if (sorters_ && sorters_->allocates())
+    give_pages_back(sort_scratch().data(), sort_scratch().size());
 }
 
 bool RunFormation::emit_next(RecordOutput& out, const SortedOutput* wanted) {

@@ -25,13 +25,15 @@ namespace vortex { inline namespace v0 {
 // Which threads may read records at a time.
 enum class Readers : std::uint8_t {
   kOne,      // the caller alone
-  kSeveral,  // any, what lies between two multiples of the pool's block size, in any order, when
-             // the caller has read the first and the last byte
+  kSeveral,  // any, in any order, what begins in as many blocks as
+             // RunFormationOptions::batch_blocks says, when the caller has read a byte of each
 };
 
 // How run formation divides its memory.
 struct RunFormationOptions {
   static constexpr unsigned kMaxBuckets = 4096;
+  // So many keep a large part of the memory busy with buckets on their way.
+  static constexpr unsigned kManyThreads = 8;
 
   // Into how many buckets a run is split, at most kMaxBuckets; fewer in a small pool, so that
   // what they leave partly filled stays a quarter of it or less.
@@ -45,6 +47,8 @@ struct RunFormationOptions {
   unsigned threads = 1;
   // Threads that put records to buckets, the one that pushes included.
   unsigned partition_threads = 1;
+  // Blocks of what is pushed that these take at a time.
+  std::size_t batch_blocks = 1;
   // All that is pushed is expected to fit: ranges of keys are not divided for runs.
   bool fits = false;
   // A run may fall: what is emitted comes before what was emitted before of the same run. That
@@ -141,7 +145,9 @@ class RunFormation {
 
   // All records pushed are in their buckets: emit() takes no more of the pool. Nothing is pushed
   // behind it. Throws Error as push().
-  void settle();
+  void settle() {
+    if (sampling_ && records() != 0) distribute_sample();
+  }
   // Appends everything that is in no closed bucket, in order: of runs that were formed before, all
   // buckets have been emitted. The rest as emit_next().
   void emit(RecordOutput& out, const SortedOutput* wanted = nullptr);
@@ -158,13 +164,17 @@ class RunFormation {
 
   const RunFormationOptions& checked(const RunFormationOptions& options) const;
   unsigned buckets_in(const RunFormationOptions& options) const noexcept;
-  std::uint64_t most_records() const noexcept;
+  std::uint64_t most_records() const noexcept {
+    return pool_.block_count() * pool_.block_bytes() / record_bytes_;
+  }
   void make_ranges(const RunFormationOptions& options);
   std::span<std::byte> sort_scratch() const noexcept;
   std::size_t sample_capacity() const noexcept;
   void distribute_sample();
   std::size_t put_to_buckets(const std::byte* records, std::size_t count, Readers readers);
-  std::size_t records_in_block(const std::byte* first) const noexcept;
+  std::size_t within_block(const std::byte* at) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(at) % pool_.block_bytes();
+  }
   bool put_together(const std::byte* records, std::size_t count);
   bool close_one(bool more);
   void take_closed();
@@ -188,6 +198,7 @@ class RunFormation {
   std::optional<KeyRanges> ranges_;
   std::optional<Partitioners> partitioners_;
   const unsigned threads_;
+  const std::size_t batch_blocks_;
   const bool emits_beside_;
   std::uint64_t records_ = 0;
   std::size_t records_to_emit_ = 0;  // by the first buckets

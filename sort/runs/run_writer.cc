@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -61,47 +62,61 @@ RunOutput::RunOutput(const RecordOrder& order, std::size_t block_bytes)
 
 RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
                      std::uint64_t most_bytes, RunPacking* packing, const std::stop_token& stop,
-                     std::uint64_t expected_bytes)
-    : RunOutput(order, store.block_bytes()) {
+                     std::uint64_t expected_bytes, std::size_t wide)
+    : RunOutput(order, store.block_bytes()),
+      wide_(write_behind == 0 ? 0 : std::min(wide, write_behind - 1)) {
   stream_.emplace(
-      store, RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_),
-                                .write_behind = write_behind,
-                                .most_bytes = most_bytes,
-                                .expected_bytes = expected_bytes,
-                                .packing = packing,
-                                .stop = stop});
+      store,
+      RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_) + wide_,
+                         .write_behind = write_behind - wide_,
+                         .most_bytes = most_bytes,
+                         .expected_bytes = expected_bytes,
+                         .packing = packing,
+                         .stop = stop});
   to_ = stream_->bytes();
 }
 
 std::span<std::byte> RunWriter::room(std::size_t most_bytes) {
-  if (bytes_ + record_bytes_ > stream_->most_bytes()) {
-    throw Error(EFBIG,
-                "a run is longer than the " + format_bytes(stream_->most_bytes()) + " announced");
+  const std::uint64_t most = stream_->most_bytes();
+  if (bytes_ + record_bytes_ > most) {
+    throw Error(EFBIG, "a run is longer than the " + format_bytes(most) + " announced");
   }
-  // Before the next block is touched: it may end the stay of the one before in memory.
-  if (bytes_ + record_bytes_ > blocks_ * block_bytes_) note_forecast();
-  return {to_ + bytes_, room_in_block(bytes_, record_bytes_, block_bytes_, most_bytes)};
+  if (wide_ == 0) {
+    return {to_ + bytes_, room_in_block(bytes_, record_bytes_, block_bytes_, most_bytes)};
+  }
+  const std::uint64_t end = std::min((bytes_ / block_bytes_ + 1 + wide_) * block_bytes_, most);
+  auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(end - bytes_, most_bytes));
+  bytes = bytes / record_bytes_ * record_bytes_;
+  // Blocks come in order, by faults of this thread.
+  for (std::uint64_t at = detail::round_up(bytes_, block_bytes_); at < bytes_ + bytes;
+       at += block_bytes_) {
+    *static_cast<volatile std::byte*>(to_ + at) = std::byte{};
+  }
+  return {to_ + bytes_, bytes};
 }
 
+// When a merge has used up the last whole record of a block, it touches the next one.
 void RunWriter::written(std::size_t bytes) {
   bytes_ += bytes;
-  if (bytes_ > blocks_ * block_bytes_) ++blocks_;
+  for (;;) {
+    const std::uint64_t end = (blocks_noted() + 1) * block_bytes_ / record_bytes_ * record_bytes_;
+    if (end > bytes_) break;
+    note_forecast(end);
+  }
 }
 
 Run RunWriter::finish() {
-  note_forecast();
+  if (blocks_noted() * block_bytes_ < bytes_) note_forecast(bytes_);
   Run run = stream_->finish(bytes_, records());
   run.forecast_keys = std::move(forecast_keys_);
   return run;
 }
 
-// Notes the key of the last whole record of the newest block, once: when a merge has used that
-// record up, it touches the next block.
-void RunWriter::note_forecast() {
+// The key of the record that ends there, before the stay of its block in memory ends.
+void RunWriter::note_forecast(std::uint64_t end) {
   const std::size_t at = forecast_keys_.size();
-  if (at == blocks_ * keys_.bytes()) return;
   forecast_keys_.resize(at + keys_.bytes());
-  keys_.make(to_ + bytes_ - record_bytes_, forecast_keys_.data() + at);
+  keys_.make(to_ + end - record_bytes_, forecast_keys_.data() + at);
 }
 
 FallingRunWriter::FallingRunWriter(const RecordOrder& order, RunStore& store,

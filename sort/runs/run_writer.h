@@ -92,12 +92,16 @@ class RunWriter final : public RunOutput {
                                    std::size_t write_behind) noexcept;
 
   // Throws Error as RunStream does, and EINVAL for records larger than a block. The order, the
-  // store and the packing must outlive it.
+  // store and the packing must outlive it. `wide` of the blocks that are written behind are kept
+  // for rooms instead, all but one of them at most.
   RunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
             std::uint64_t most_bytes, RunPacking* packing = nullptr,
-            const std::stop_token& stop = {}, std::uint64_t expected_bytes = kAsLongAsMayBe);
+            const std::stop_token& stop = {}, std::uint64_t expected_bytes = kAsLongAsMayBe,
+            std::size_t wide = 0);
 
-  // Throws Error(EFBIG) when the run would be longer than was said.
+  // Of `wide` blocks and what is left of the one before, which any thread may store to in any
+  // order; none: as room_in_block(). Throws Error(EFBIG) when the run would be longer than was
+  // said.
   std::span<std::byte> room(std::size_t most_bytes) override;
   void written(std::size_t bytes) override;
 
@@ -106,12 +110,13 @@ class RunWriter final : public RunOutput {
   Run finish() override;
 
  private:
-  void note_forecast();
+  std::uint64_t blocks_noted() const noexcept { return forecast_keys_.size() / keys_.bytes(); }
+  void note_forecast(std::uint64_t end);
 
+  const std::size_t wide_;
   std::optional<RunStream> stream_;
   std::byte* to_ = nullptr;
   std::uint64_t bytes_ = 0;
-  std::uint64_t blocks_ = 0;  // that records have begun
 };
 
 // The records come in parts, in order in each, and each part comes before those that came before

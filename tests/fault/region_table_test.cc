@@ -6,13 +6,17 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <map>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "tests/support/random_seed.h"
 #include "tests/support/threads.h"
+#include "vortex/block_pool.h"
 #include "vortex/error.h"
+#include "vortex/output_stream.h"
 
 namespace vortex::region_table_test { namespace {
 
@@ -25,6 +29,23 @@ Nobody nobody;
 // Addresses that are never touched.
 std::byte* at(std::uintptr_t offset) {
   return reinterpret_cast<std::byte*>(std::uintptr_t{0x10000000} + offset);
+}
+
+TEST(LiesInStream, IsSoWhileTheStreamIsThere) {
+  const std::byte here{};
+  EXPECT_FALSE(lies_in_stream(&here));
+  EXPECT_FALSE(lies_in_stream(nullptr));
+  const std::byte* begin = nullptr;
+  {
+    BlockPool pool({.pool_bytes = 1 << 20, .block_bytes = 1 << 16});
+    auto stream =
+        output_to_callback<std::byte>(pool, [](std::span<const std::byte>, std::uint64_t) {});
+    begin = stream.data();
+    EXPECT_TRUE(lies_in_stream(begin));
+    EXPECT_TRUE(lies_in_stream(begin + 12345));
+    EXPECT_FALSE(lies_in_stream(&here));
+  }
+  EXPECT_FALSE(lies_in_stream(begin));
 }
 
 TEST(RegionTable, Empty) {

@@ -13,11 +13,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "sort/merge/prefetch_policy.h"
+#include "sort/record/forecast_keys.h"
 #include "sort/record/format_order.h"
 #include "sort/record/slice_merge.h"
 #include "sort/runs/run_store.h"
@@ -664,6 +667,53 @@ TEST(RunWriter, AnUnfinishedRunIsGivenBack) {
     EXPECT_GT(house.store.bytes_in_use(), 0U);
   }
   EXPECT_EQ(house.store.bytes_in_use(), 0U);
+}
+
+// Rooms of several blocks, filled from their ends on by several threads.
+TEST(RunWriter, WideRoomsMakeTheSameRun) {
+  auto random = test_random();
+  constexpr std::size_t kBehind = 6;
+  for (const std::size_t record_bytes : {std::size_t{8}, std::size_t{100}, kBlock * 2 / 3}) {
+    const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+    const std::uint64_t count = 20 * kBlock / record_bytes + random() % 50;
+    const Bytes records = sorted_records(order, count, Keys::kRandom, random);
+    std::vector<std::byte> keys;
+    for (const std::size_t wide : {0, 1, 3, 5, 9}) {
+      SCOPED_TRACE(std::to_string(record_bytes) + " bytes, " + std::to_string(wide) + " wide");
+      House house(2 + kBehind, {});
+      RunWriter writer(order, house.store, kBehind, 2 * records.size(), nullptr, {}, kAsLongAsMayBe,
+                       wide);
+      std::size_t most_blocks = 0;
+      guarded([&] {
+        for (std::size_t done = 0; done < records.size();) {
+          const std::size_t left = records.size() - done;
+          const std::size_t wanted = random() % 2 == 0 ? left : random() % left + 1;
+          const std::size_t most = std::max<std::size_t>(wanted / record_bytes, 1) * record_bytes;
+          const std::span<std::byte> room = writer.room(most);
+          ASSERT_EQ(room.size() % record_bytes, 0U);
+          most_blocks = std::max(most_blocks, room.size() / kBlock);
+          const std::size_t half = room.size() / 2;
+          std::thread other([&] {
+            std::memcpy(room.data() + half, records.data() + done + half, room.size() - half);
+          });
+          other.join();
+          std::memcpy(room.data(), records.data() + done, half);
+          writer.written(room.size());
+          done += room.size();
+        }
+      }).throw_if_failed();
+      const std::size_t least = record_bytes == 8 ? std::min<std::size_t>(wide, kBehind - 1) : 0;
+      EXPECT_GE(most_blocks, least);
+      const vortex::Run run = writer.finish();
+      EXPECT_EQ(run.records, count);
+      Bytes written(records.size());
+      EXPECT_EQ(RunBytes(run).read_checked(0, written), 0);
+      EXPECT_TRUE(same_bytes(written, records));
+      if (wide == 0) keys = run.forecast_keys;
+      EXPECT_EQ(run.forecast_keys, keys);
+      EXPECT_EQ(keys.size() / ForecastKeys(order).bytes(), run.blocks());
+    }
+  }
 }
 
 // Beyond the address space that it has reserved nothing would stop it but the end of the process.

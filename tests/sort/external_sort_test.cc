@@ -36,6 +36,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/file_reader.h"
+#include "vortex/sorter.h"
 
 namespace vortex::test::external_sort_test { namespace {
 
@@ -78,6 +79,42 @@ unsigned tenths(unsigned way, Random& random) {
   if (way == 0 || way == 2) return 10;
   if (way == 1) return 70;
   return way == 6 ? 160 : kShares[random() % std::size(kShares)];
+}
+
+// Of files in memory, which several copy, with partitioners, sorters of parts, and who copies
+// sorted buckets; by themselves and as a sorter.
+TEST(ExternalSorts, AnyNumberOfThreadsGivesWhatAStableSortGives) {
+  auto random = test_random();
+  constexpr std::size_t bytes = 48 * kMiB;
+  for (const std::size_t record_bytes : {8, 16, 100}) {
+    const FormatOrder order(RecordFormat(record_bytes, {{0, 8, parse_key_type("u64", "")}}));
+    const RecordList list =
+        make_records(Shape::kRandom, record_bytes, bytes / record_bytes - random() % 100, random);
+    const RecordList expected = stably_sorted(order, list);
+    for (const unsigned threads : {1U, 2U, 7U, 16U, 128U}) {
+      if ((kShadowMemory || record_bytes != 8) && threads < 16) continue;
+      SCOPED_TRACE(std::to_string(record_bytes) + " bytes, threads " + std::to_string(threads));
+      Files files(1, fast_folder());
+      files.add_input(list.bytes);
+      ExternalSortOptions options = files.options();
+      options.format = order.format();
+      options.resources.threads = threads;
+      options.resources.memory_bytes = 40 * kMiB;
+      const SortReport report = external_sort(options);
+      EXPECT_GE(report.runs, 1U);
+      EXPECT_EQ(report.plan.partition_threads, threads < 4 ? 1U : 2U);
+      ASSERT_TRUE(same_bytes(read_file(files.output()), expected.bytes)) << to_string(report.plan);
+      files.expect_nothing_left(true);
+      RecordSorter sorter(options.resources, order.format());
+      sorter.push(list.bytes);
+      sorter.sort();
+      ASSERT_EQ(sorter.size(), list.count());
+      const Failure failure = guarded([&] {
+        ASSERT_EQ(std::memcmp(sorter.data(), expected.bytes.data(), expected.bytes.size()), 0);
+      });
+      failure.throw_if_failed();
+    }
+  }
 }
 
 class ExternalSort : public ::testing::TestWithParam<PrefetchKind> {};

@@ -834,10 +834,13 @@ TEST(RunFormation, PartitionedBySeveralThreads) {
                      std::to_string(static_cast<int>(shape)) + ", blocks " +
                      std::to_string(blocks) + ", threads " + std::to_string(threads));
         Memory memory(blocks, kLarge);
-        RunFormation runs(
-            order, memory.streams,
-            {.buckets = 4, .scratch_bytes = std::size_t{1} << 20, .partition_threads = threads});
-        const std::size_t window = kLarge % record_bytes == 0 ? 1 : 2;
+        const std::size_t batch = 1 + random() % 3;
+        RunFormation runs(order, memory.streams,
+                          {.buckets = 4,
+                           .scratch_bytes = std::size_t{1} << 20,
+                           .partition_threads = threads,
+                           .batch_blocks = batch});
+        const std::size_t window = (kLarge % record_bytes == 0 ? 1 : 2) + batch - 1;
         BlockPool pool({.pool_bytes = (window + 1) * kLarge, .block_bytes = kLarge});
         InputStream<std::byte> stream(
             std::make_unique<test::MemorySource>(pool, window + 1, list.bytes),

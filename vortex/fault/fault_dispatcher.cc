@@ -46,6 +46,18 @@ void install_trampoline(std::size_t place) {
   dispatcher_state().restore_mask.store(known && kernel.mask != 0, std::memory_order_relaxed);
 }
 
+}  // namespace
+
+bool lies_in_stream(const std::byte* address) noexcept {
+  DispatcherState* const state = g_dispatcher_state.load(std::memory_order_acquire);
+  Region* const region = state != nullptr ? state->regions.pin(address) : nullptr;
+  if (region == nullptr) return false;
+  region->unpin();
+  return true;
+}
+
+namespace {
+
 // A child gets a copy of the calling thread only: locks of other threads must be free when it is
 // made, and their lookups are over. Streams are not inherited: their blocks stay with the parent.
 void before_fork() noexcept {

@@ -11,6 +11,7 @@
 
 #include "vortex/engine/fault_server.h"
 #include "vortex/thread/futex.h"
+#include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -51,6 +52,9 @@ class Region {
   Failure failure_;
   std::uint32_t generation_ = 0;
 };
+
+// Whether the address belongs to a stream, whose faults may be for one thread. Any thread.
+VORTEX_EXPORT bool lies_in_stream(const std::byte* address) noexcept;
 
 // A sorted array of regions that is replaced as a whole. Lookups are wait-free and allocate
 // nothing; changes are serialised, cost a copy of the array, and wait for the lookups of the moment
