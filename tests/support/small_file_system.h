@@ -82,9 +82,14 @@ class SmallFileSystem {
     unlink(file("ballast").c_str());
     const int ballast = open(file("ballast").c_str(), O_WRONLY | O_CREAT, 0600);
     ASSERT_GE(ballast, 0);
-    const std::uint64_t free = free_bytes();
-    if (free > bytes) {
-      ASSERT_EQ(posix_fallocate(ballast, 0, static_cast<off_t>(free - bytes)), 0);
+    // Requests that are under way may take some meanwhile.
+    std::uint64_t taken = 0;
+    for (std::uint64_t free; (free = free_bytes()) > bytes;) {
+      const int error =
+          posix_fallocate(ballast, static_cast<off_t>(taken), static_cast<off_t>(free - bytes));
+      if (error == ENOSPC) continue;
+      ASSERT_EQ(error, 0);
+      taken += free - bytes;
     }
     close(ballast);
   }
