@@ -13,6 +13,7 @@ decisions as long as it stays wrong, and told with these: `--decisions LIST` mak
 
 import argparse
 import array
+import contextlib
 import os
 import pathlib
 import random
@@ -197,9 +198,14 @@ class Soak:
         self.forgetful = []
         self.tries = TRIES
 
+    @contextlib.contextmanager
     def start(self, command, **how):
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                env={**os.environ, "LC_ALL": "C"}, **how)
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              env={**os.environ, "LC_ALL": "C"}, **how) as process:
+            try:
+                yield process
+            finally:
+                process.kill()  # one that is stopped would not end when the soak does
 
     def one_round(self, chance):
         disk = chance.choice([None, *self.disks])
