@@ -1,7 +1,6 @@
 #include "vortex/thread/activity.h"
 
 #include <algorithm>
-#include <functional>
 #include <mutex>
 
 namespace vortex { inline namespace v0 {
@@ -117,14 +116,5 @@ Waiting::~Waiting() {
 WorkSpan::WorkSpan(SpanKind kind) noexcept : begin_ns_(now_if_traced()), kind_(kind) {}
 
 WorkSpan::~WorkSpan() { add_span(kind_, begin_ns_); }
-
-void work_for_log(detail::ThreadTeam& team) {
-  ActivityLog* const log = Working::log();
-  if (log == nullptr) return;
-  team.work_within([log](unsigned number, const std::function<void()>& work) {
-    const Working working(log, "worker", number);
-    work();
-  });
-}
 
 }}  // namespace vortex::v0

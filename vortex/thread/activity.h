@@ -13,7 +13,6 @@
 #include <string>
 #include <vector>
 
-#include "vortex/detail/array/thread_team.h"
 #include "vortex/thread/futex.h"
 #include "vortex/version.h"
 
@@ -128,9 +127,6 @@ class VORTEX_EXPORT ActivityLog {
   int threads_ = 0;
 };
 
-// The threads of a team work for the log of the caller, which outlives it.
-VORTEX_EXPORT void work_for_log(detail::ThreadTeam& team);
-
 // The calling thread works for a log while this lives, which it must not do inside guarded().
 class VORTEX_EXPORT Working {
  public:
@@ -146,6 +142,18 @@ class VORTEX_EXPORT Working {
  private:
   const bool is_working_;
 };
+
+// The threads of a ThreadTeam, which the streams' library does not have, work for the log of the
+// caller, which outlives it.
+template <typename Team>
+void work_for_log(Team& team) {
+  ActivityLog* const log = Working::log();
+  if (log == nullptr) return;
+  team.work_within([log](unsigned number, const auto& work) {
+    const Working working(log, "worker", number);
+    work();
+  });
+}
 
 // The calling thread waits for something while this lives.
 class VORTEX_EXPORT Waiting {
