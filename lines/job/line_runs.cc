@@ -134,6 +134,7 @@ LineRun LineRuns::finish(LineRunWriter& writer) {
 }
 
 void LineRuns::reduce_to_one_merge(bool in_half) {
+  packing_of_parts_.clear();
   const LineMergeSize all = size_of(runs());
   const std::uint64_t most = plan_.most_runs(all.longest, all.blocks);
   const std::uint64_t of_half = in_half ? plan_.most_runs(all.longest, all.blocks, 2) : most;
@@ -169,6 +170,7 @@ LineRun LineRuns::merged(std::vector<LineRun> runs) {
 
 std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(RunningMerges& running,
                                                            unsigned most_parts) {
+  packing_of_parts_.clear();
   const auto runs = std::make_shared<std::vector<LineRun>>(take_all());
   const LineMergeSize size = size_of(*runs);
   const std::vector<MergePart> parts = divide_runs(

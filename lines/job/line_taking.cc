@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "lines/fields/key_bytes.h"
@@ -181,8 +182,12 @@ void LineJob::begin_texts() {
   const RecordKeys* const keys = line_order_.keys.get();
   if (keys != nullptr && !keys->appended_by_any_thread()) return;
   const auto threads = std::min<std::size_t>(team_->threads(), plan_.texts_at_once);
-  while (threads > 1 && pieces_.size() < threads) {
-    pieces_.push_back(std::make_unique<RecordPiece>(plan_.text_bytes, keys));
+  try {
+    while (threads > 1 && pieces_.size() < threads) {
+      pieces_.push_back(std::make_unique<RecordPiece>(plan_.text_bytes, keys));
+    }
+  } catch (const std::bad_alloc&) {
+    pieces_.clear();  // one thread takes everything
   }
 }
 
@@ -203,7 +208,7 @@ LineJob::TakenTexts LineJob::take(std::span<const ScatteredText> texts,
     if (!piece.is_all()) break;
   }
   const RecordPiece& last = *pieces_[count - 1];
-  taken.is_all = last.is_all() || last.is_full();
+  taken.is_all = taken.bytes != 0 && (last.is_all() || last.is_full());
   for (std::size_t i = 0; i < count;) {
     const std::size_t together = put_together(i, count);
     if (together == 0) push_all(*pieces_[i]);

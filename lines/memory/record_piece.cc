@@ -46,7 +46,10 @@ std::size_t RecordPiece::make_keys() {
     append_keys(*keys_, left.first(records_together(left)), batch_);
     for (; made < batch_.keys(); ++made) {
       const std::size_t key_bytes = batch_.key(made).size();
-      if (key_bytes > kLongRecord) return made;
+      if (key_bytes > kLongRecord) {
+        is_full_ = false;  // the record ends it, not the room
+        return made;
+      }
       bytes += key_bytes;
     }
   }
@@ -60,6 +63,7 @@ void RecordPiece::read(const ScatteredText& text, const RecordFraming& framing) 
   const auto end = found_.begin() + static_cast<std::ptrdiff_t>(found.records);
   const auto is_long = [](std::string_view record) { return record.size() > kLongRecord; };
   records_ = static_cast<std::size_t>(std::find_if(found_.begin(), end, is_long) - found_.begin());
+  if (records_ < found.records) is_full_ = false;  // a long one ends it
   if (keys_ != nullptr) records_ = make_keys();
   text_bytes_ = found.bytes;
   if (records_ < found.records) {

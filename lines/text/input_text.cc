@@ -71,6 +71,7 @@ void InputText::begin_blocks() {
   auto layout = std::make_unique<SingleFile>(std::move(file_), reading_->disk);
   layout_ = layout.get();
   source_ = std::make_unique<FileSource>(*reading_->pool, std::move(layout), reading_->options);
+  held_.reserve(source_->blocks_for_stream() + 1);
   on_stop_.emplace(stop_.token(), [source = source_.get()] { source->cancel(); });
 }
 

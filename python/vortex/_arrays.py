@@ -179,7 +179,8 @@ def sorted(  # noqa: A001
         return taken(a, places)
     array = array_of(a)
     _check_order(array.dtype, by)
-    if array.ndim == 1 and array.size and array.itemsize and array.dtype.kind in "SV" and _is_plain(array):
+    is_row = array.ndim == 1 and axis in (None, -1, 0)
+    if is_row and array.size and array.itemsize and array.dtype.kind in "SV" and _is_plain(array):
         keys = _record_keys(array, by)
         if keys or (keys is not None and array.dtype.names is None):
             copy = np.empty(array.shape, array.dtype)

@@ -162,6 +162,39 @@ TEST_F(LineThreads, AllMakeKeys) {
   }
 }
 
+// The first record has a long key.
+class OneLongKey final : public RecordKeys {
+ public:
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    for (const std::string_view record : records) {
+      keys.append(record);
+      if (record.front() == 'x') keys.append(std::string(9 * 1024, 'x'));
+      keys.end_key();
+    }
+  }
+  bool appended_by_any_thread() const noexcept override { return true; }
+};
+
+// A record that all threads leave to one comes first, and more records than a text has room for.
+TEST_F(LineThreads, BeginWithALongRecordOrKey) {
+  auto random = test_random();
+  Lines lines;
+  while (lines.size() < 500'000) lines.push_back(std::to_string(1'000'000 + random() % 9'000'000));
+  options.resources.memory_bytes = 256 * kMiB;
+  for (const std::size_t first : {10'000, 1}) {
+    lines[0] = std::string(first, 'x');
+    put_input(lines);
+    for (const bool has_keys : {false, true}) {
+      options.order = {};
+      if (has_keys) options.order.keys = std::make_shared<OneLongKey>();
+      for (const unsigned threads : {2, 7}) {
+        options.resources.threads = threads;
+        expect_output(sorted(lines, {}));
+      }
+    }
+  }
+}
+
 // An error in any request, in any number of threads, and a stop in any phase.
 TEST_F(LineThreads, EndTogetherWhenOneFails) {
   auto random = test_random();
