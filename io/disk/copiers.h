@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -13,10 +14,10 @@
 
 namespace vortex { inline namespace v0 {
 
-// Copies the memory of a write into the file, through a mapping. False: nothing was written, since
-// the file is not so long already, has a name, by which others could make it shorter, or has no
-// room.
-VORTEX_EXPORT bool write_mapped(const Attempt& attempt) noexcept;
+// Copies the memory of a write into the file, through a mapping of a part at a time. Returns the
+// bytes that were written: all, or fewer where the file has no room for more; 0 where it is not so
+// long already, or has a name, by which others could make it shorter.
+VORTEX_EXPORT std::size_t write_mapped(const Attempt& attempt) noexcept;
 
 // What a request moves to or from a file in memory is copied by the thread that asks the kernel for
 // it, so that one thread is as fast as one core copies. Writes to one file wait for each other

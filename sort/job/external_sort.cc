@@ -110,7 +110,7 @@ void RecordFiles::start() {
   const bool needs_runs = !plan_.in_memory() && !merges_at_once();
   // How much is left of what need not be unique, and is wanted whole, is known.
   if (plan_.input_bytes && !options_.unique && plan_.first_records == 0) {
-    files_.expect_room(plan_, needs_runs);
+    files_.expect_room(plan_.told(), needs_runs);
     if (!needs_runs) files_.reserve_output(*plan_.input_bytes);
   }
   machine_.context().keep(plan_.memory_bytes);

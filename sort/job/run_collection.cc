@@ -95,9 +95,8 @@ std::vector<std::unique_ptr<PartMerge>> RunCollection::merge_parts(unsigned most
 }
 
 RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_bytes,
-                                   std::uint64_t expected_bytes) {
+                                   std::uint64_t expected_bytes, std::size_t wide) {
   open();
-  const std::size_t wide = plan_.formation.partition_threads > 1 ? write_behind / 2 : 0;
   return writer_.emplace(order_, store(), write_behind, most_bytes, &packing(), watch().stop(),
                          expected_bytes, wide);
 }

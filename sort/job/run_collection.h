@@ -36,10 +36,10 @@ class RunCollection final : public RunList<Run> {
   // Calls `write` with an output that is a new run of `most_bytes` at most. Throws what `write`
   // throws and what the disks report.
   void form(std::uint64_t most_bytes, const Writing& write);
-  // The same in two steps: an output that becomes a run when it is ended. `write_behind` as for a
-  // RunWriter. A run that end_spilled() ends is not counted.
+  // The same in two steps: an output that becomes a run when it is ended. `write_behind` and `wide`
+  // as for a RunWriter. A run that end_spilled() ends is not counted.
   RecordOutput& begin(std::size_t write_behind, std::uint64_t most_bytes,
-                      std::uint64_t expected_bytes = kAsLongAsMayBe);
+                      std::uint64_t expected_bytes = kAsLongAsMayBe, std::size_t wide = 0);
   // The same for a run that comes in parts, from its last one on (FallingRunWriter). If there is
   // one folder, and it becomes the first run, of `whole_bytes`, it is as it is in a file.
   RecordOutput& begin_falling(std::size_t write_behind, std::uint64_t most_bytes,

@@ -286,9 +286,10 @@ std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
   };
   if (std::any_of(folders_.begin(), folders_.end(), elsewhere)) return 0;
   if (!punches_holes(folders_.front())) return *plan.input_bytes;
-  // The last block of a run is not full, and of each folder's slots one more is free.
+  // The last block of a run is not full, and of each folder's slots one more is free. Blocks in
+  // which parts of the merge meet stay until its end.
   return *plan.input_bytes / RunStore::kPartFreedAtOnce +
-         (plan.runs + folders_.size()) * plan.block_bytes;
+         (plan.runs * std::max(plan.merge_parts, 1U) + folders_.size()) * plan.block_bytes;
 }
 
 FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -57,6 +58,7 @@ class Division {
     splitter.record.assign(record, record + record_.size());
     splitter.key.resize(keys_.bytes());
     keys_.make(record, splitter.key.data());
+    if (run < runs_.size()) expect_forecast(splitter, first_block(run) + sample);
     return splitter;
   }
   std::size_t before(const Splitter& splitter, std::size_t run, std::size_t first,
@@ -96,6 +98,17 @@ class Division {
   }
   std::uint64_t records_apart() const noexcept {
     return std::max<std::uint64_t>(block_bytes_ / record_.size(), 1);
+  }
+
+  // The last record of a block was the forecast when it was written: others are of a disk that
+  // lies.
+  void expect_forecast(const Splitter& splitter, std::size_t block) const {
+    const auto& kept = runs_[splitter.run].forecast_keys;
+    if ((block + 1) * keys_.bytes() > kept.size()) return;
+    const std::byte* const key = kept.data() + block * keys_.bytes();
+    if (keys_.less(key, splitter.key.data()) || keys_.less(splitter.key.data(), key)) {
+      throw reader_->failed(EBADMSG);
+    }
   }
 
   // Valid until the next call.
@@ -189,7 +202,12 @@ std::vector<RecordPart> divide_runs(const RecordOrder& order, std::span<const Ru
       [&](const Places& begin, const Places& end) {
         return part_between(begin, end, in_memory, order.record_bytes());
       },
-      [](const RecordPart& part) { return part.records; });
+      // A cut behind the next one in any run is none, whatever they are together.
+      [](const RecordPart& part) {
+        const bool falls = std::ranges::any_of(
+            part.runs, [](const RecordPart::Range& run) { return run.end < run.begin; });
+        return falls ? std::numeric_limits<std::uint64_t>::max() : part.records;
+      });
   result.back().records -= all - wanted;
   return result;
 }

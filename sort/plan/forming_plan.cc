@@ -172,7 +172,7 @@ unsigned buckets_for(unsigned threads) noexcept {
 bool lacks_buckets(const RecordPlan& plan) {
   constexpr std::size_t kSmallBlock = std::size_t{256} << 10;
   return !plan.in_memory() && plan.block_bytes > kSmallBlock &&
-         plan.formation.buckets < buckets_for(plan.threads);
+         plan.formation.buckets < std::min(buckets_for(plan.threads), plan.request.most_buckets);
 }
 
 std::uint64_t bytes_of_partitioners(const RecordPlan& plan) {

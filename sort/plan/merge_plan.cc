@@ -138,6 +138,7 @@ std::uint64_t RecordPlan::bytes_to_keep() const {
 // Two requests ahead and two behind, a block each.
 FileReaderOptions RecordPlan::plain_reader() const {
   FileReaderOptions options = reader;
+  options.comeback_blocks = window_blocks - 1;  // batches are of run formation
   options.read_ahead = 2;
   options.request_bytes = block_bytes;
   return options;

@@ -219,7 +219,10 @@ bool RecordPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs)
   if (bytes > kMaxSortMemoryBytes - std::min(memory_bytes, kMaxSortMemoryBytes)) return false;
   RecordPlan larger = *this;
   larger.memory_bytes += bytes;
-  larger.stream_memory_bytes = std::max(stream_memory_bytes, (runs + 1) * bytes_of_run_stream());
+  const std::uint64_t merges = request.in_parts ? threads : 1;
+  const std::uint64_t most_streams = pool_blocks + bytes / (block_bytes + bytes_beside_block());
+  const std::uint64_t of_runs = std::max(runs + 1, std::min(merges * (runs + 1), most_streams));
+  larger.stream_memory_bytes = std::max(stream_memory_bytes, of_runs * bytes_of_run_stream());
   const std::uint64_t streams = larger.stream_memory_bytes - stream_memory_bytes;
   if (bytes <= streams) return false;
   larger.pool_blocks +=
@@ -259,8 +262,9 @@ std::uint64_t RecordPlan::address_space_bytes() const {
                         std::max(order, streams_of_merge(*this)) * stream_space(0, block_bytes) +
                         outputs * stream_space(input_bytes.value_or(0), block_bytes);
   const std::uint64_t streams = merged_inputs == 0 ? std::max(forming, merging) : merging;
-  // The stacks of threads that sort and of those that partition.
-  const std::uint64_t stacks = threads > 1 ? threads + formation.partition_threads : 0;
+  // The stacks of threads that sort, of those that partition, and of those that copy buckets.
+  const std::uint64_t stacks =
+      threads > 1 ? threads + formation.partition_threads + threads / 4 : 0;
   return memory_taken_bytes() + kReservationGuardBytes + kSpaceBeside + request.stack_bytes +
          stacks * request.thread_bytes + streams;
 }
@@ -287,6 +291,12 @@ RecordPlan plan_sort(const SortPlanRequest& request) {
       return *plan;
     }
     SortPlanRequest smaller = request;
+    // A bucket reserves as much address space as there is memory: those beyond the usual go first.
+    const unsigned usual = SortPlanRequest{}.most_buckets;
+    if (request.most_buckets > usual) {
+      smaller.most_buckets = std::max(usual, request.most_buckets / 2);
+      return plan_sort(smaller);
+    }
     if (request.threads > 1) {
       smaller.threads = request.threads / 2;
       return plan_sort(smaller);

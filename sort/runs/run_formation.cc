@@ -346,11 +346,12 @@ void RunFormation::append(const Closed& closed, RecordOutput& out) {
   }
   set_memory_aside(count);
   if (sort_where_it_is(bucket)) return emit_in_order(bucket, out);
+  // What sorters allocate takes the place of the scratch, and what their threads keep goes first.
+  const bool may_allocate = threads_ > 1 && order_.bytes_to_sort_large_bucket(count, 1);
+  if (sorters_ && sorters_->allocates()) sorters_.reset();
   const WorkSpan span(SpanKind::kSort);
   order_.sort_bucket(bucket.begin(), count, sort_scratch(), out);
-  // What the sorters allocate takes its place again.
-  if (sorters_ && sorters_->allocates())
-    give_pages_back(sort_scratch().data(), sort_scratch().size());
+  if (may_allocate) give_pages_back(sort_scratch().data(), sort_scratch().size());
 }
 
 bool RunFormation::emit_next(RecordOutput& out, const SortedOutput* wanted) {

@@ -96,9 +96,16 @@ TEST(WriteMapped, SaysWhereThereIsNoRoom) {
   if (!full.refusal.empty()) END_TEST_WITHOUT(full.environment, full.refusal);
   const BlockFile file = BlockFile::temporary(full.root);
   ASSERT_EQ(ftruncate(file.descriptor(), 4 << 20), 0);
-  Bytes bytes(2 << 20, std::byte{7});
-  const iovec memory{bytes.data(), bytes.size()};
-  EXPECT_FALSE(write_mapped(write_of(file.descriptor(), 0, &memory, 1)));
+  std::mt19937_64 random(test::test_seed());
+  Bytes bytes = random_bytes(2 << 20, random);
+  // Pieces end anywhere in what is mapped at a time.
+  const iovec memory[] = {{bytes.data(), 700'001},
+                          {bytes.data() + 700'001, bytes.size() - 700'001}};
+  const std::size_t written = write_mapped(write_of(file.descriptor(), 0, memory, 2));
+  EXPECT_GT(written, std::size_t{256} << 10);
+  EXPECT_LE(written, std::size_t{1} << 20);
+  EXPECT_TRUE(contents_of(file.descriptor(), written) ==
+              Bytes(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(written)));
 }
 
 // Writes and reads of one file, many at once and each by whatever thread.
