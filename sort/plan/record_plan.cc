@@ -191,6 +191,29 @@ std::optional<RecordPlan> try_memory(const SortPlanRequest& request, std::uint64
   return best;
 }
 
+// What takes less address space: fewer buckets than many threads have, fewer threads, fewer buckets
+// yet. Throws Error: ENOMEM.
+SortPlanRequest with_less_space(const SortPlanRequest& request, const RecordPlan& plan) {
+  SortPlanRequest smaller = request;
+  // A bucket reserves as much address space as there is memory: those beyond the usual go first.
+  const unsigned usual = SortPlanRequest{}.most_buckets;
+  if (request.most_buckets > usual) {
+    smaller.most_buckets = std::max(usual, request.most_buckets / 2);
+  } else if (request.threads > 1) {
+    smaller.threads = request.threads / 2;
+  } else if (plan.formation.buckets == kMinBuckets) {
+    throw Error(ENOMEM, "the sort takes " + format_bytes(plan.address_space_bytes()) +
+                            " of address space for its streams and threads, and " +
+                            format_bytes(request.address_space_bytes) + " are left; " +
+                            address_space_advice());
+  } else {
+    // A plan in memory has half of the buckets that it may have, or all of them.
+    smaller.most_buckets =
+        std::min(plan.formation.buckets / (plan.in_memory() ? 1 : 2), request.most_buckets / 2);
+  }
+  return smaller;
+}
+
 }  // namespace
 
 RecordPlan::RecordPlan(const SortPlanRequest& to_plan, std::size_t bytes_of_block)
@@ -290,27 +313,7 @@ RecordPlan plan_sort(const SortPlanRequest& request) {
       plan->keep_few_in_memory();
       return *plan;
     }
-    SortPlanRequest smaller = request;
-    // A bucket reserves as much address space as there is memory: those beyond the usual go first.
-    const unsigned usual = SortPlanRequest{}.most_buckets;
-    if (request.most_buckets > usual) {
-      smaller.most_buckets = std::max(usual, request.most_buckets / 2);
-      return plan_sort(smaller);
-    }
-    if (request.threads > 1) {
-      smaller.threads = request.threads / 2;
-      return plan_sort(smaller);
-    }
-    if (plan->formation.buckets == kMinBuckets) {
-      throw Error(ENOMEM, "the sort takes " + format_bytes(plan->address_space_bytes()) +
-                              " of address space for its streams and threads, and " +
-                              format_bytes(request.address_space_bytes) + " are left; " +
-                              address_space_advice());
-    }
-    // A plan in memory has half of the buckets that it may have, or all of them.
-    smaller.most_buckets =
-        std::min(plan->formation.buckets / (plan->in_memory() ? 1 : 2), request.most_buckets / 2);
-    return plan_sort(smaller);
+    return plan_sort(with_less_space(request, *plan));
   }
   const std::string what = "sorting " +
                            (request.bytes ? format_bytes(*request.bytes) : std::string("input")) +
