@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <utility>
 
 #include "vortex/os/memory.h"
@@ -66,11 +65,7 @@ std::size_t write_mapped(const Attempt& attempt) noexcept {
 Copiers::Copiers(unsigned threads, Arrived arrived)
     : arrived_(std::move(arrived)), threads_(threads) {
   for (MaskedThread& thread : threads_) {
-    try {
-      if (thread.start([this] { serve(); }) != 0) break;
-    } catch (const std::bad_alloc&) {
-      break;  // those that run do the work
-    }
+    if (thread.start([this] { serve(); }) != 0) break;
   }
 }
 

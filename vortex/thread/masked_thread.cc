@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <new>
 #include <utility>
 
 namespace vortex { inline namespace v0 {
@@ -29,7 +30,10 @@ int start_with(const sigset_t& mask, const pthread_attr_t* attributes, pthread_t
 }  // namespace
 
 int MaskedThread::start(std::function<void()> body, ThreadSignals signals) {
-  auto copy = std::make_unique<std::function<void()>>(std::move(body));
+  // What threw here would leave callers to wait for the threads that they have started before.
+  std::unique_ptr<std::function<void()>> copy(new (std::nothrow)
+                                                  std::function<void()>(std::move(body)));
+  if (!copy) return ENOMEM;
   sigset_t mask;
   sigfillset(&mask);
   int error = EINVAL;
