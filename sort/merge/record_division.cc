@@ -63,15 +63,8 @@ class Division {
   }
   std::size_t before(const Splitter& splitter, std::size_t run, std::size_t first,
                      std::size_t last) {
-    while (first < last) {
-      const std::size_t middle = first + (last - first) / 2;
-      if (is_sample_before(splitter, run, middle)) {
-        first = middle + 1;
-      } else {
-        last = middle;
-      }
-    }
-    return first;
+    return first_not(first, last,
+                     [&](std::size_t sample) { return is_sample_before(splitter, run, sample); });
   }
   // A splitter is as likely to be anywhere up to the next sample.
   std::uint64_t amount(std::size_t run, std::size_t samples) const noexcept {
@@ -79,6 +72,20 @@ class Division {
   }
 
  private:
+  // The first number in [first, last) for which `is_before` does not hold, or `last`.
+  template <typename Number, typename IsBefore>
+  static Number first_not(Number first, Number last, const IsBefore& is_before) {
+    while (first < last) {
+      const Number middle = first + (last - first) / 2;
+      if (is_before(middle)) {
+        first = middle + 1;
+      } else {
+        last = middle;
+      }
+    }
+    return first;
+  }
+
   // The records up to the last of so many samples, which is one of them; and up to the next one,
   // which is not.
   std::uint64_t up_to(std::size_t run, std::size_t samples) const noexcept {
@@ -140,17 +147,8 @@ class Division {
 
   // How many records of the run come before the splitter, where so many samples do.
   std::uint64_t place(const Splitter& splitter, std::size_t run, std::size_t samples) {
-    std::uint64_t first = up_to(run, samples);
-    std::uint64_t last = last_up_to(run, samples);
-    while (first < last) {
-      const std::uint64_t middle = first + (last - first) / 2;
-      if (is_before(splitter, run, middle)) {
-        first = middle + 1;
-      } else {
-        last = middle;
-      }
-    }
-    return first;
+    return first_not(up_to(run, samples), last_up_to(run, samples),
+                     [&](std::uint64_t index) { return is_before(splitter, run, index); });
   }
 
   const RecordOrder& order_;

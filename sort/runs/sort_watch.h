@@ -96,7 +96,7 @@ class WatchedOutput final : public RecordOutput {
 
   std::span<std::byte> room(std::size_t most_bytes) override { return out_.room(most_bytes); }
   void written(std::size_t bytes) override;
-  // No more come for now.
+  // Tells the watch of what has been written and not been told yet: the caller waits from here on.
   void tell_rest();
 
   std::uint64_t bytes() const noexcept { return bytes_; }
