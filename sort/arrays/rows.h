@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "sort/memory/record_paths.h"
 #include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -28,11 +29,12 @@ class Rows {
   // Copies the rows at places[0 ... count) to `to`, one behind the other.
   template <typename PlaceAt>
   void gather(std::size_t count, const PlaceAt& place_at, std::byte* to) const noexcept {
-    // Rows that are prefetched ahead, so that memory answers in time.
-    constexpr std::size_t kAhead = 24;
+    // Rows are asked for so early that memory answers in time, and again for the first-level cache.
+    constexpr std::size_t kFar = 64, kNear = 6;
     with_row(bytes_, [&](auto row) {
       for (std::size_t i = 0; i < count; ++i) {
-        if (i + kAhead < count) prefetch(place_at(i + kAhead));
+        if (i + kFar < count) ask_for(at(place_at(i + kFar)), row);
+        if (i + kNear < count) ask_for<3>(at(place_at(i + kNear)), row);
         std::memcpy(to + i * bytes_, at(place_at(i)), row);
       }
     });
@@ -53,14 +55,6 @@ class Rows {
   }
 
  private:
-  // gcc takes what does nothing but prefetch for a function without effect, and drops calls of it.
-  [[gnu::always_inline]] void prefetch(std::size_t place) const noexcept {
-    constexpr std::size_t kLine = 64, kMostLines = 4;
-    const std::size_t some = std::min(kMostLines * kLine, bytes_);
-    for (std::size_t byte = 0; byte < some; byte += kLine) __builtin_prefetch(at(place) + byte);
-    __builtin_prefetch(at(place) + some - 1);
-  }
-
   template <std::size_t kBytes>
   static void exchange(std::integral_constant<std::size_t, kBytes>, std::byte* a, std::byte* b) {
     std::array<std::byte, kBytes> first, second;

@@ -125,7 +125,7 @@ struct MovesOfStrings {
     move(std::launder(held(slot)), strings + to);
   }
   [[gnu::always_inline]] void prefetch(std::size_t place) const noexcept {
-    __builtin_prefetch(strings + place, 1);
+    detail::ask_for(strings + place, sizeof(std::string));
   }
 
   std::string* strings;
@@ -206,9 +206,9 @@ class ViewSort {
                 alignof(IndexEntry) == alignof(std::string_view));
 
   void pack(Part& part) {
-    constexpr std::size_t kAhead = 16;
+    constexpr std::size_t kAhead = 48;
     for (std::size_t& i = part.done; i < part.end; ++i) {
-      if (i + kAhead < part.end) __builtin_prefetch(views_[i + kAhead].data());
+      if (i + kAhead < part.end) detail::ask_for(views_[i + kAhead].data(), 1);
       const std::string_view view = views_[i];
       std::uint64_t value = PackedViews::pack(view);
       if (!PackedViews::fits(view)) [[unlikely]] {
@@ -269,14 +269,16 @@ unsigned threads_for_strings(std::size_t count, unsigned threads) {
 
 std::size_t arrange_views(std::span<std::string_view> views, std::span<IndexEntry> index,
                           bool drops_same, ThreadTeam& team) {
-  constexpr std::size_t kAhead = 24;
+  constexpr std::size_t kAhead = 48;
   // A view takes the place of the entry that has told it.
   auto* const arranged = reinterpret_cast<std::string_view*>(index.data());
   std::vector<Part> parts = parts_of(index.size(), team);
   team.run(parts.size(), [&](std::size_t i) {
     Part& part = parts[i];
     for (std::size_t at = part.begin; at < part.end; ++at) {
-      if (at + kAhead < part.end) __builtin_prefetch(&views[index[at + kAhead].value]);
+      if (at + kAhead < part.end) {
+        detail::ask_for(&views[index[at + kAhead].value], sizeof(std::string_view));
+      }
       const IndexEntry entry = index[at];
       if (drops_same && entry.key == kSameKey) continue;
       new (&arranged[part.done++]) std::string_view(views[entry.value]);

@@ -25,11 +25,7 @@ struct MovesOfBytes {
     std::memcpy(record(to), held + slot * bytes, bytes);
   }
   [[gnu::always_inline]] void prefetch(std::size_t place) const noexcept {
-    // The processor itself asks for more of long records.
-    constexpr std::size_t kLine = 64, kMostBytes = 4 * kLine;
-    const std::size_t some = std::min(bytes, kMostBytes);
-    for (std::size_t at = 0; at < some; at += kLine) __builtin_prefetch(record(place) + at, 1);
-    __builtin_prefetch(record(place) + some - 1, 1);
+    ask_for(record(place), bytes);
   }
 
   std::byte* records;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sort/kernels/index_sort.h"
+#include "sort/memory/record_paths.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 
@@ -38,14 +39,12 @@ void copy_record(std::byte* to, const std::byte* from, std::size_t bytes) noexce
 
 void append_places(RecordOutput& out, const std::byte* records, std::size_t record_bytes,
                    const Pair64* pairs, std::size_t count) {
-  constexpr std::size_t kAhead = 8;
+  constexpr std::size_t kAhead = 32;
   const auto place = [&](std::size_t i) { return records + pairs[i].value * record_bytes; };
   for (std::size_t done = 0; done < count;) {
     const std::span<std::byte> room = out.room((count - done) * record_bytes);
     for (std::size_t to = 0; to < room.size(); to += record_bytes, ++done) {
-      const std::byte* const later = place(std::min(done + kAhead, count - 1));
-      __builtin_prefetch(later);
-      if (record_bytes > 64) __builtin_prefetch(later + 64);
+      ask_for(place(std::min(done + kAhead, count - 1)), record_bytes);
       copy_record(room.data() + to, place(done), record_bytes);
     }
     out.written(room.size());
