@@ -10,6 +10,7 @@
 #include "lines/fields/key_bytes.h"
 #include "lines/keys/composed_key.h"
 #include "lines/record/record_keys.h"
+#include "sort/plan/memory_limits.h"
 #include "vortex/error.h"
 #include "vortex/os/memory.h"
 #include "vortex/thread/activity.h"
@@ -175,10 +176,31 @@ void LineJob::end_forming() {
     return;
   }
   if (!arenas_[filling_]->empty()) sort(*arenas_[filling_]);
-  growth_->write_rest(*arenas_[filling_], told(false));
+  if (!keep_rest()) growth_->write_rest(*arenas_[filling_], told(false));
   arenas_.clear();
   memory_.reset();  // for the blocks of the merge
   if (!context_.others_wait()) context_.grow(plan_, *runs_);
+}
+
+// The records that have come last become a run in memory, beside which there is the arena until
+// then. Others who share the memory may want it, and limits of the process may refuse it.
+bool LineJob::keep_rest() {
+  const LineArena& rest = arena();
+  const std::uint64_t most = RunGrowth::most_kept(rest);
+  if (rest.empty() || runs_->is_open() || context_.shares_memory() ||
+      stack_bytes_of_thread() != 0 ||
+      rest.stored_bytes() + rest.records() * sizeof(IndexEntry) + most > plan_.arena_bytes ||
+      !runs_->may_keep(most)) {
+    return false;
+  }
+  const std::span<const char> room = rest.free_room();
+  give_pages_back(room.data(), room.data() + room.size());
+  if (arenas_.size() > 1) {
+    const std::span<const char> other = arenas_[1 - filling_]->memory();
+    give_pages_back(other.data(), other.data() + other.size());
+  }
+  plan_.kept_bytes = growth_->keep(rest, *team_, told(false));
+  return true;
 }
 
 // What records in memory, which are sorted, have left.

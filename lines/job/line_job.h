@@ -130,6 +130,7 @@ class LineJob final {
 
  private:
   void give_back_free_room() noexcept;
+  bool keep_rest();
   void begin_texts();
   std::size_t put_together(std::size_t first, std::size_t end);
   void push_all(const RecordPiece& piece);

@@ -52,12 +52,14 @@ MergeReading reading_of(const LinePlan& plan, std::uint64_t longest) {
 
 }  // namespace
 
-// What each of `merges` has for reading: what they keep of the blocks is not used for blocks. One
-// may write a run, which is written further behind than parts of the output, which have a head.
+// What each of `merges` has for reading: what they keep of the blocks, and a run in memory, is not
+// used for blocks. One may write a run, which is written further behind than parts of the output,
+// which have a head.
 std::size_t LinePlan::reading_blocks(std::uint64_t blocks, unsigned merges) const {
   const std::size_t writing =
       merges > 1 ? FileWriterBase::blocks_needed(writer, block_bytes) + 1 : writing_blocks();
-  const std::uint64_t kept = detail::units_for(blocks * kBytesOfMergedBlock, block_bytes);
+  const std::uint64_t kept =
+      detail::units_for(blocks * kBytesOfMergedBlock + kept_bytes, block_bytes);
   const std::uint64_t each = (pool_blocks - std::min<std::uint64_t>(pool_blocks, kept)) / merges;
   return static_cast<std::size_t>(each - std::min<std::uint64_t>(each, writing));
 }

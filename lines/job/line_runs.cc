@@ -7,15 +7,23 @@
 
 #include "lines/runs/run_division.h"
 #include "sort/merge/prefetch_policy.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
+#include "vortex/os/memory.h"
 
 namespace vortex { inline namespace v0 {
 
 namespace {
 
+constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
+constexpr std::uint64_t kLeastInHugePages = 32 * kHugePageBytes;
+
+// What those on the disks take.
 LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
-  LineMergeSize size{.runs = runs.size()};
+  LineMergeSize size;
   for (const LineRun& run : runs) {
+    if (run.kept) continue;
+    ++size.runs;
     size.longest = std::max(size.longest, run.longest);
     size.blocks += run.run.blocks();
   }
@@ -88,27 +96,65 @@ RunPacking& LineRuns::packing_of_part(std::size_t part) {
   return *packing_of_parts_[part];
 }
 
+LineRun LineRuns::written_in_parts(const Writers& writers, detail::ThreadTeam& team,
+                                   const WritePart& write, const EndOfPart& end_of) {
+  team.run(writers.size(), [&](std::size_t part) { write(part, *writers[part]); });
+  std::vector<LineRun> written;
+  written.push_back(writers.back()->finish());
+  for (std::size_t part = writers.size() - 1; part-- > 0;) {
+    const PartEnd end = end_of(part);
+    written.push_back(writers[part]->finish_before(written.back(), end.last, end.in_common));
+  }
+  std::reverse(written.begin(), written.end());
+  return joined(std::move(written));
+}
+
 void LineRuns::form_in_parts(std::size_t parts, std::uint64_t most_bytes, detail::ThreadTeam& team,
-                             const std::function<void(std::size_t part, LineRunWriter& run)>& write,
-                             const std::function<PartEnd(std::size_t part)>& end_of) {
+                             const WritePart& write, const EndOfPart& end_of) {
   open();
-  std::vector<std::unique_ptr<LineRunWriter>> writers;
+  Writers writers;
   for (std::size_t part = 0; part < parts; ++part) {
     writers.push_back(std::make_unique<LineRunWriter>(
         store(), order_, packing_of_part(part), plan_.write_behind_of_part(parts),
         plan_.forecast_bytes, most_bytes, watch().stop()));
   }
-  team.run(parts, [&](std::size_t part) { write(part, *writers[part]); });
-  std::vector<LineRun> written;
-  written.push_back(writers.back()->finish());
-  for (std::size_t part = parts - 1; part-- > 0;) {
-    const PartEnd end = end_of(part);
-    written.push_back(writers[part]->finish_before(written.back(), end.last, end.in_common));
-  }
-  for (const LineRun& part : written) count_bytes(part.run.stored_bytes());
-  std::reverse(written.begin(), written.end());
-  add(joined(std::move(written)));
+  LineRun run = written_in_parts(writers, team, write, end_of);
+  count_bytes(run.run.stored_bytes());
+  add(std::move(run));
   count_run();
+}
+
+bool LineRuns::may_keep(std::uint64_t bytes) const {
+  const LineMergeSize size = size_of(runs());
+  LinePlan beside = plan_;
+  beside.kept_bytes = bytes;
+  const unsigned merges = plan_.merges_at_once(size);
+  const auto buffers = [&](const LinePlan& plan) {
+    return plan.prefetch_of(size, merges).options.buffers;
+  };
+  return size.runs > 0 && size.runs <= beside.most_runs(size.longest, size.blocks) &&
+         beside.merges_at_once(size) == merges && buffers(beside) == buffers(plan_);
+}
+
+std::uint64_t LineRuns::keep_in_parts(std::size_t parts, std::uint64_t most_bytes,
+                                      detail::ThreadTeam& team, const WritePart& write,
+                                      const EndOfPart& end_of) {
+  // Each part has address space for all of them.
+  const bool is_large = most_bytes >= kLeastInHugePages;
+  const std::uint64_t page = is_large ? kHugePageBytes : os::page_bytes();
+  const auto each = static_cast<std::size_t>(detail::units_for(most_bytes, page) * page);
+  const auto memory =
+      std::make_shared<RawMemory>(parts * each, is_large ? PageKind::kHuge : PageKind::kSmall);
+  Writers writers;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::span<char> room(memory->data() + part * each, each);
+    writers.push_back(std::make_unique<LineRunWriter>(store(), order_, room));
+  }
+  std::uint64_t bytes = 0;
+  kept_ = written_in_parts(writers, team, write, end_of);
+  for (const auto& writer : writers) bytes += detail::units_for(writer->bytes(), page) * page;
+  kept_->kept = memory;
+  return bytes;
 }
 
 void LineRuns::end_open() {
@@ -172,6 +218,7 @@ std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(RunningMerges& runnin
                                                            unsigned most_parts) {
   packing_of_parts_.clear();
   const auto runs = std::make_shared<std::vector<LineRun>>(take_all());
+  if (kept_) runs->push_back(*std::exchange(kept_, std::nullopt));
   const LineMergeSize size = size_of(*runs);
   const std::vector<MergePart> parts = divide_runs(
       *runs, order_, std::min(most_parts, plan_.merges_at_once(size)), plan_.least_part_bytes());

@@ -92,9 +92,17 @@ class LineRuns final : public RunList<LineRun> {
     StoredRecord last;            // record of the part
     std::uint64_t in_common = 0;  // of the next record with that
   };
+  using WritePart = std::function<void(std::size_t part, LineRunWriter& run)>;
+  using EndOfPart = std::function<PartEnd(std::size_t part)>;
   void form_in_parts(std::size_t parts, std::uint64_t most_bytes, detail::ThreadTeam& team,
-                     const std::function<void(std::size_t part, LineRunWriter& run)>& write,
-                     const std::function<PartEnd(std::size_t part)>& end_of);
+                     const WritePart& write, const EndOfPart& end_of);
+
+  // As form_in_parts(), of the last run of all, which stays in memory that is taken for it. Returns
+  // how much that is. Only where may_keep() says that the merge of all runs, of which there are
+  // some on the disks, has as many buffers and parts beside as without.
+  bool may_keep(std::uint64_t bytes) const;
+  std::uint64_t keep_in_parts(std::size_t parts, std::uint64_t most_bytes, detail::ThreadTeam& team,
+                              const WritePart& write, const EndOfPart& end_of);
 
   // Merges until one merge can take all that are left, in half of the memory if that is to do and
   // two fit in it. Throws Error(ENOMEM) when the memory does not hold a merge of two.
@@ -110,11 +118,15 @@ class LineRuns final : public RunList<LineRun> {
   void begin_run(std::optional<LineRunWriter>& run, std::uint64_t most_bytes);
   RunPacking& packing_of_part(std::size_t part);
   LineRun finish(LineRunWriter& run);
+  using Writers = std::vector<std::unique_ptr<LineRunWriter>>;
+  static LineRun written_in_parts(const Writers& writers, detail::ThreadTeam& team,
+                                  const WritePart& write, const EndOfPart& end_of);
 
   const StoredOrder order_;
   const LinePlan& plan_;
   std::optional<LineRunWriter> open_;
-  std::vector<LineRun> parts_;  // of a run that falls
+  std::vector<LineRun> parts_;   // of a run that falls
+  std::optional<LineRun> kept_;  // in memory, behind all others
   std::vector<std::unique_ptr<RunPacking>> packing_of_parts_;
 };
 

@@ -71,6 +71,16 @@ std::size_t settled_last(const LineArena& sorted, const char* newest) {
   return index.size() - begin;
 }
 
+// Some parts, none of which is empty.
+std::vector<std::span<const IndexEntry>> parts_of(std::span<const IndexEntry> entries,
+                                                  unsigned count) {
+  if (count > 1) {
+    auto parts = divide_index(entries, count);
+    if (std::ranges::none_of(parts, [](const auto& part) { return part.empty(); })) return parts;
+  }
+  return {entries};
+}
+
 // What to write of `all` entries, of which `late` have come too late for the run that is open, and
 // the first of which, `settled`, lie in front of what comes. Less than `least` is not worth a
 // share.
@@ -199,31 +209,48 @@ void RunGrowth::end_part(const IndexEntry& last) {
   runs_.end_part(record, in_common);
 }
 
+// Of a part that another one comes behind.
+LineRuns::PartEnd RunGrowth::end_of(std::span<const IndexEntry> part,
+                                    const IndexEntry& next) const {
+  const StoredRecord last = stored_record_at(stored_at(part.back()), order_.has_keys);
+  const StoredRecord behind = stored_record_at(stored_at(next), order_.has_keys);
+  return {last, difference(last, behind, order_, 0).chunk};
+}
+
 // Writes a run of its own by several threads, if it is long.
 bool RunGrowth::write_in_parts(const LineArena& sorted, std::span<const IndexEntry> entries,
                                const Told& told) {
   // Each part has address space for all of them.
-  const unsigned count = plan_.run_parts(sorted.stored_bytes());
-  if (count < 2 || plan_.first_records != 0 || stack_bytes_of_thread() != 0) return false;
-  const auto parts = divide_index(entries, count);
-  if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.empty(); })) {
-    return false;
-  }
-  const auto at = [&](const IndexEntry& entry) {
-    return stored_record_at(stored_at(entry), order_.has_keys);
-  };
+  const auto parts = parts_of(entries, plan_.run_parts(sorted.stored_bytes()));
+  if (parts.size() < 2 || plan_.first_records != 0 || stack_bytes_of_thread() != 0) return false;
   if (!writers_) writers_.emplace(plan_.run_parts(plan_.memory_bytes));
   runs_.form_in_parts(
-      count, most_bytes_of(sorted), *writers_,
+      parts.size(), most_bytes_of(sorted), *writers_,
       [&](std::size_t part, LineRunWriter& run) {
         append(run, ArenaCursor(parts[part], order_), true, told);
       },
-      [&](std::size_t part) {
-        const StoredRecord last = at(parts[part].back());
-        const StoredRecord next = at(parts[part + 1].front());
-        return LineRuns::PartEnd{last, difference(last, next, order_, 0).chunk};
-      });
+      [&](std::size_t part) { return end_of(parts[part], parts[part + 1].front()); });
   return true;
+}
+
+// A byte in front of each record, and of a counted order a count. Whoever has so much in common
+// with another that more are needed is that much longer itself.
+std::uint64_t RunGrowth::most_kept(const LineArena& arena) noexcept {
+  constexpr std::uint64_t kLongHeadShare = 32;
+  const std::uint64_t of_each = 1 + (arena.order().counted ? kMaxLengthBytes : 0);
+  return arena.stored_bytes() + arena.stored_bytes() / kLongHeadShare + arena.records() * of_each;
+}
+
+std::uint64_t RunGrowth::keep(const LineArena& sorted, detail::ThreadTeam& team, const Told& told) {
+  const std::uint64_t worth = sorted.stored_bytes() / plan_.least_part_bytes();
+  const auto most = static_cast<unsigned>(std::min<std::uint64_t>(plan_.threads, worth));
+  const auto parts = parts_of(sorted.index(), plan_.first_records != 0 ? 1 : most);
+  return runs_.keep_in_parts(
+      parts.size(), most_bytes_of(sorted), team,
+      [&](std::size_t part, LineRunWriter& run) {
+        append(run, ArenaCursor(parts[part], order_), true, told);
+      },
+      [&](std::size_t part) { return end_of(parts[part], parts[part + 1].front()); });
 }
 
 // The first that are wanted, behind which nobody looks. `first`: they begin their run, or a part.

@@ -45,6 +45,10 @@ class RunGrowth {
   // Writes that. With shares of all arenas, and the rest of the last one, every record is in a run.
   void write(const LineArena& sorted, const ArenaShare& share, const Told& told);
   void write_rest(const LineArena& sorted, const Told& told);
+  // The same, but in memory, see LineRuns::keep_in_parts(); no run is open.
+  std::uint64_t keep(const LineArena& sorted, detail::ThreadTeam& team, const Told& told);
+  // What that may take.
+  static std::uint64_t most_kept(const LineArena& arena) noexcept;
   // The records that the cursor has not been at, of an arena that was to stay in memory.
   void spill(const LineArena& sorted, ArenaCursor rest, const Told& told);
 
@@ -54,6 +58,7 @@ class RunGrowth {
   ArenaShare all_of(const LineArena& sorted, std::size_t late) const;
   void write(const LineArena& sorted, std::span<const IndexEntry> entries, bool falls, bool goes_on,
              const Told& told);
+  LineRuns::PartEnd end_of(std::span<const IndexEntry> part, const IndexEntry& next) const;
   bool write_in_parts(const LineArena& sorted, std::span<const IndexEntry> entries,
                       const Told& told);
   void append(LineRunWriter& run, ArenaCursor cursor, bool first, const Told& told) const;

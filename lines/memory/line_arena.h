@@ -76,6 +76,7 @@ class LineArena {
   // Copies a record there, which does not lie in the arena, and goes behind it.
   void put(Place& place, std::string_view key, std::string_view record) const noexcept;
 
+  std::span<const char> memory() const noexcept { return memory_; }
   // The memory that records have not taken. A record may be put together in it, kPushRoom behind
   // its beginning, before it is pushed.
   std::span<char> free_room() const noexcept {

@@ -48,15 +48,28 @@ bool RunMark::is_of(std::string_view stored) const noexcept {
 LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
                              std::size_t write_behind, std::size_t forecast_bytes,
                              std::uint64_t most_bytes, const std::stop_token& stop)
-    : order_(order),
+    : store_(store),
+      order_(order),
       mark_bytes_(store.block_bytes()),
       forecasts_(order, forecast_bytes, store.blocks_of(most_bytes)),
-      stream_(store, {.write_behind = write_behind,
-                      .most_bytes = most_bytes,
-                      .packing = &packing,
-                      .stop = stop}),
-      out_(stream_.bytes(), store.block_bytes()) {
+      stream_(std::in_place, store,
+              RunStream::Options{.write_behind = write_behind,
+                                 .most_bytes = most_bytes,
+                                 .packing = &packing,
+                                 .stop = stop}),
+      out_(stream_->bytes(), store.block_bytes()) {
   marks_.reserve(std::min(most_bytes / mark_bytes_ + 2, kMaxMarks));  // none later
+}
+
+// All of it is one block, which nothing foretells.
+LineRunWriter::LineRunWriter(RunStore& store, const StoredOrder& order, std::span<char> memory)
+    : store_(store),
+      order_(order),
+      mark_bytes_(store.block_bytes()),
+      forecasts_(order, 0, 0),
+      near_(0),
+      out_(std::as_writable_bytes(memory).data(), memory.size()) {
+  marks_.reserve(std::min<std::uint64_t>(memory.size() / mark_bytes_ + 2, kMaxMarks));
 }
 
 // Only where a quarter of the key is saved: whoever reads it has to put it together.
@@ -104,7 +117,7 @@ void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
 // expected to be the last in front of them, its own key foretells nearly the same.
 void LineRunWriter::begin_blocks(const StoredRecord& stored, std::size_t bytes) noexcept {
   if (!noted_ && end_.records > 1) forecasts_.note(stored);
-  const std::uint64_t blocks = stream_.store().blocks_of(out_.bytes() + bytes);
+  const std::uint64_t blocks = store_.blocks_of(out_.bytes() + bytes);
   for (; blocks_ < blocks; ++blocks_) {
     if (end_.records == 1) {
       forecasts_.add_first_block();
@@ -136,7 +149,8 @@ void LineRunWriter::add_mark() noexcept {
 
 LineRun LineRunWriter::finish(std::size_t unused) {
   end_.offset = out_.bytes() + unused;
-  return {.run = stream_.finish(end_.offset, end_.records),
+  return {.run = stream_ ? stream_->finish(end_.offset, end_.records) : Run(store_),
+          .kept = nullptr,
           .longest = longest_,
           .end = end_,
           .marks = std::move(marks_),
@@ -147,7 +161,9 @@ LineRun LineRunWriter::finish(std::size_t unused) {
 LineRun LineRunWriter::finish_before(const LineRun& next, const StoredRecord& last,
                                      std::uint64_t in_common) {
   if (!noted_) forecasts_.note(last);
-  for (std::uint64_t i = 0; i < next.forecasts.first_blocks(); ++i) forecasts_.add_block();
+  for (std::uint64_t i = 0; stream_ && i < next.forecasts.first_blocks(); ++i) {
+    forecasts_.add_block();
+  }
   LineRun run = finish(out_.left_in_block());
   run.joints.push_back({run.end, in_common});
   return run;
@@ -172,7 +188,7 @@ LineRun joined(std::vector<LineRun> parts) {
     }
     all.forecasts.append(next.forecasts);
     all.end = behind(all.end, next.end);
-    others.push_back(std::move(next.run));
+    if (next.run.blocks() != 0) others.push_back(std::move(next.run));
     while (all.marks.size() > kMaxMarks) leave_every_second(all.marks);
   }
   all.run.append(others);
@@ -198,21 +214,25 @@ InputStreamOptions stream_options(std::size_t window) {
 RunCursor::RunCursor(MergePrefetcher& prefetcher, std::uint32_t index, const RunPart& part,
                      const LineRun& run, const StoredOrder& order, const std::stop_token& stop)
     : block_bytes_(prefetcher.store().block_bytes()),
-      first_byte_(part.begin.offset / block_bytes_ * block_bytes_),
-      stream_(
-          std::make_unique<RunSource>(prefetcher, index, window_blocks(run.longest, block_bytes_)),
-          stream_options(window_blocks(run.longest, block_bytes_))),
-      stop_(stream_, stop),
+      first_byte_(run.kept ? 0 : part.begin.offset / block_bytes_ * block_bytes_),
       joints_(run.joints_behind(part.begin)),
       end_(part.end.records),
-      next_block_(stream_.data()),
       record_(order.has_keys) {
+  if (run.kept) {
+    first_ = run.kept->data();
+    next_block_ = first_ + run.kept->size();  // there are no blocks to be touched
+  } else {
+    const std::size_t window = window_blocks(run.longest, block_bytes_);
+    stream_.emplace(std::make_unique<RunSource>(prefetcher, index, window), stream_options(window));
+    stop_.emplace(*stream_, stop);
+    first_ = next_block_ = stream_->data();
+  }
   go_to(part.begin);
   record_.set_key_before(part.first_key);
 }
 
 void RunCursor::go_to(const RunMark& place) noexcept {
-  at_ = stream_.data() + (place.offset - first_byte_);
+  at_ = first_ + (place.offset - first_byte_);
   left_ = (joints_.empty() ? end_ : std::min(end_, joints_.front().begin.records)) - place.records;
 }
 

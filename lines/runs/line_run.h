@@ -4,12 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "lines/memory/line_arena.h"
 #include "lines/record/byte_output.h"
 #include "lines/record/stored_record.h"
 #include "lines/runs/block_forecasts.h"
@@ -44,14 +46,15 @@ struct RunJoint {
   std::uint64_t in_common = 0;
 };
 
-// A run on the disks. In front of each record stands how many of the chunks that decide its order
-// it has in common with the record before (see first_difference()): a merge compares the rest.
-// Where that is a good part of a key, the key is stored without it (front coding): neighbours in a
-// long run have most of a URL or a path in common. A record that comes several times is there once,
-// with a count.
+// A run on the disks, or in memory. In front of each record stands how many of the chunks that
+// decide its order it has in common with the record before (see first_difference()): a merge
+// compares the rest. Where that is a good part of a key, the key is stored without it (front
+// coding): neighbours in a long run have most of a URL or a path in common. A record that comes
+// several times is there once, with a count.
 struct LineRun {
-  Run run;
-  std::uint64_t longest = 0;  // of the records as they are stored, in bytes
+  Run run;                          // without blocks where it is in memory
+  std::shared_ptr<RawMemory> kept;  // where its bytes are then
+  std::uint64_t longest = 0;        // of the records as they are stored, in bytes
   RunMark end;
   // Some hundred places of a long run, about equally far apart, the first of them its beginning.
   // None of an empty run. The records behind them are stored whole.
@@ -60,6 +63,10 @@ struct LineRun {
   BlockForecasts forecasts;  // until it is merged
 
   std::span<const RunJoint> joints_behind(const RunMark& place) const noexcept;
+  // Its bytes from `offset` on, of a run in memory.
+  std::string_view kept_from(std::uint64_t offset) const noexcept {
+    return {kept->data() + offset, static_cast<std::size_t>(end.offset - offset)};
+  }
 };
 
 // One run of several, each of which was finished in front of the next one.
@@ -95,6 +102,8 @@ class LineRunWriter {
   LineRunWriter(RunStore& store, const StoredOrder& order, RunPacking& packing,
                 std::size_t write_behind, std::size_t forecast_bytes, std::uint64_t most_bytes,
                 const std::stop_token& stop);
+  // Of a run, or a part of one, that lies in `memory`, which holds it.
+  LineRunWriter(RunStore& store, const StoredOrder& order, std::span<char> memory);
   LineRunWriter(const LineRunWriter&) = delete;
   LineRunWriter& operator=(const LineRunWriter&) = delete;
 
@@ -105,7 +114,7 @@ class LineRunWriter {
   std::uint64_t records() const noexcept { return end_.records; }
   std::uint64_t bytes() const noexcept { return out_.bytes(); }
   // How many more it may get.
-  std::uint64_t room() const noexcept { return stream_.most_bytes() - out_.bytes(); }
+  std::uint64_t room() const noexcept { return stream_->most_bytes() - out_.bytes(); }
 
   // Waits until everything is written. Throws Error when something was not.
   LineRun finish() { return finish(0); }
@@ -114,13 +123,14 @@ class LineRunWriter {
   LineRun finish_before(const LineRun& next, const StoredRecord& last, std::uint64_t in_common);
 
  private:
-  // `unused` bytes of the last block are not used.
+  // `unused` bytes of the last block, or of the memory, are not used.
   LineRun finish(std::size_t unused);
   void add_mark() noexcept;
   void begin_blocks(const StoredRecord& stored, std::size_t bytes) noexcept;
   bool shares(const StoredRecord& stored, std::uint64_t in_common) noexcept;
   char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
 
+  RunStore& store_;
   StoredOrder order_;
   std::uint64_t mark_bytes_;     // between two marks
   std::uint64_t next_mark_ = 0;  // where in the run
@@ -134,12 +144,12 @@ class LineRunWriter {
   std::uint64_t longest_ = 0;
   RunMark end_;
   std::vector<RunMark> marks_;
-  RunStream stream_;
+  std::optional<RunStream> stream_;  // none: it is in memory
   ByteOutput out_;
 };
 
 // The records of a part of a run, one after the other, through the plain pointer of a stream over
-// the blocks that a prefetcher of the merge reads. Not moved.
+// the blocks that a prefetcher of the merge reads, or to the memory where they are. Not moved.
 class RunCursor {
  public:
   // Blocks that the cursor holds at once, where the longest record has `longest` bytes.
@@ -175,9 +185,10 @@ class RunCursor {
   void touch_blocks() noexcept;
 
   const std::size_t block_bytes_;
-  const std::uint64_t first_byte_;  // of the run, that the stream has
-  InputStream<char> stream_;
-  StreamStop stop_;
+  const std::uint64_t first_byte_;           // of the run, that is read
+  std::optional<InputStream<char>> stream_;  // none: the run is in memory
+  std::optional<StreamStop> stop_;
+  const char* first_ = nullptr;       // where that byte is
   std::span<const RunJoint> joints_;  // behind the place where it is
   const std::uint64_t end_;           // in records of the run
   std::uint64_t left_ = 0;            // in front of the next joint

@@ -28,24 +28,26 @@ std::size_t most_bytes_of_record(const LineRun& run) noexcept {
 // A piece of a run, copied.
 class RunPiece {
  public:
-  explicit RunPiece(const LineRun& run) : run_(run.run), reader_(run.run) {}
+  explicit RunPiece(const LineRun& run) : run_(run), reader_(run.run) {}
 
   // Makes the bytes from `offset` on be there, `bytes` of them or up to the end of the run.
   void load(std::uint64_t offset, std::size_t bytes) {
     make_room(offset, bytes);
+    if (copied(offset)) return;
     if (const int error = reader_.read_checked(offset, room())) throw reader_.failed(error);
   }
   // The same of a record, without the rest of its block if that can be.
   void load_record(const RunMark& mark, std::size_t most_bytes) {
     if (mark.bytes == 0) return load(mark.offset, most_bytes);
     make_room(mark.offset, mark.bytes);
+    if (copied(mark.offset)) return;
     if (const int error = reader_.read(mark.offset, room())) throw reader_.failed(error);
     if (!mark.is_of({bytes_.data(), bytes_.size()})) throw reader_.failed(EBADMSG);
   }
   // Whether the bytes from there on are there, or all that the run has.
   bool has(std::uint64_t offset, std::size_t bytes) const noexcept {
     const std::uint64_t end = begin_ + bytes_.size();
-    return offset >= begin_ && offset <= end && (end - offset >= bytes || end == run_.bytes);
+    return offset >= begin_ && offset <= end && (end - offset >= bytes || end == run_.end.offset);
   }
   const char* at(std::uint64_t offset) const noexcept { return bytes_.data() + (offset - begin_); }
   std::vector<char> bytes() && noexcept { return std::move(bytes_); }
@@ -53,10 +55,16 @@ class RunPiece {
  private:
   void make_room(std::uint64_t offset, std::size_t bytes) {
     begin_ = offset;
-    bytes_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, run_.bytes - offset)));
+    bytes_.resize(
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes, run_.end.offset - offset)));
+  }
+  // Of a run in memory.
+  bool copied(std::uint64_t offset) noexcept {
+    if (run_.kept) copy_text(bytes_.data(), run_.kept_from(offset).substr(0, bytes_.size()));
+    return run_.kept != nullptr;
   }
   std::span<std::byte> room() noexcept { return std::as_writable_bytes(std::span(bytes_)); }
-  const Run& run_;
+  const LineRun& run_;
   RunBytes reader_;
   std::uint64_t begin_ = 0;
   std::vector<char> bytes_;
@@ -219,8 +227,9 @@ std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& par
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const RunPart& part_of_run = part.runs[i];
     const bool empty = part_of_run.begin.records == part_of_run.end.records;
-    slices.push_back(RunSlice::between(runs[i].run, part_of_run.begin.offset,
-                                       empty ? part_of_run.begin.offset : part_of_run.end.offset));
+    const std::uint64_t begin = runs[i].kept ? 0 : part_of_run.begin.offset;
+    slices.push_back(RunSlice::between(runs[i].run, begin,
+                                       empty || runs[i].kept ? begin : part_of_run.end.offset));
   }
   return slices;
 }
@@ -237,7 +246,8 @@ std::unique_ptr<OrderOfNeed> order_of_need(const std::vector<LineRun>& runs, con
   const auto count = static_cast<std::uint32_t>(runs.size());
   for (std::uint32_t i = 0; i < count; ++i) {
     const LineRun& run = runs[i];
-    const RunPart::Blocks blocks = part.runs[i].blocks(run.run.store->block_bytes());
+    const RunPart::Blocks blocks =
+        run.kept ? RunPart::Blocks{} : part.runs[i].blocks(run.run.store->block_bytes());
     first_blocks.push_back(blocks.begin);
     // The blocks that the merge begins with.
     std::uint64_t block = blocks.begin;

@@ -37,6 +37,7 @@ constexpr Setting kSettings[] = {
     {"ShortIn32", 32 * kMiB, 40 * kMiB, 12},
     {"AllInMemory", 160 * kMiB, 64 * kMiB, 200},
     {"FallingIn8", 8 * kMiB, 64 * kMiB, 60, false, RunCompression::kNever, 2, true},
+    {"LastStaysIn64", 64 * kMiB, 76 * kMiB, 200},
     {"OrdinaryIn48", 48 * kMiB, 128 * kMiB, 200},
     {"KeysIn48", 48 * kMiB, 96 * kMiB, 200, true},
     // Long lines lie in runs that are compressed always, and else in a file beside them.

@@ -106,7 +106,7 @@ TEST_F(LineThreads, GiveWhatOneThreadGives) {
 // Of a pipe no length is known.
 TEST_F(LineThreads, ReadAPipe) {
   auto random = test_random();
-  const Lines lines = many_lines(LineKind::kFields, 100, random);
+  const Lines lines = many_lines(LineKind::kFields, 100, random, 18'000'000);
   const std::string text = joined(lines);
   options.inputs = {folder.file("pipe")};
   ASSERT_EQ(mkfifo(options.inputs[0].c_str(), 0600), 0);
