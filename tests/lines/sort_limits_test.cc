@@ -19,8 +19,8 @@
 
 #include "sort/plan/memory_limits.h"
 #include "sort/plan/record_plan.h"
+#include "tests/support/child_peak.h"
 #include "tests/support/extreme_numbers.h"
-#include "tests/support/named_memory.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"

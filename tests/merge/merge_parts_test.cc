@@ -19,6 +19,7 @@
 #include "sort/record/record_output.h"
 #include "tests/sort/record_lists.h"
 #include "tests/sort/sort_cases.h"
+#include "tests/support/cases.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
@@ -55,36 +56,30 @@ RecordList records_of(Shape shape, std::size_t record_bytes, std::uint64_t bytes
 }
 
 // The kinds of everything that parts of a merge depend on.
-struct Seen {
-  unsigned in_parts = 0, first = 0, kept = 0, packed = 0, straddling = 0, folders = 0;
-  unsigned threads_within = 0;
-
-  void note(const ExternalSortOptions& options, const SortReport& report) {
-    if (report.merge_parts < 2) return;
-    const SortResources& resources = options.resources;
-    ++in_parts;
-    first += resources.first_records != 0;
-    kept += report.plan.kept_bytes != 0;
-    packed += report.run_bytes < report.input_bytes / 2 && report.plan.kept_bytes == 0;
-    straddling += report.plan.block_bytes % report.plan.record_bytes != 0;
-    folders += resources.folders.size() > 1;
-    threads_within += resources.threads / report.merge_parts > 1;
-  }
-
-  bool all(unsigned rounds) const {
-    return in_parts > rounds / 8 && first != 0 && kept != 0 && packed != 0 && straddling != 0 &&
-           folders != 0 && threads_within != 0;
-  }
-};
+void note_kinds(Seen& seen, const ExternalSortOptions& options, const SortReport& report) {
+  if (report.merge_parts < 2) return;
+  const SortResources& resources = options.resources;
+  seen.note("in parts");
+  seen.note("first", resources.first_records != 0);
+  seen.note("kept", report.plan.kept_bytes != 0);
+  seen.note("packed", report.run_bytes < report.input_bytes / 2 && report.plan.kept_bytes == 0);
+  seen.note("straddling", report.plan.block_bytes % report.plan.record_bytes != 0);
+  seen.note("folders", resources.folders.size() > 1);
+  seen.note("threads within", resources.threads / report.merge_parts > 1);
+}
 
 TEST(MergeParts, GiveWhatAStableSortGives) {
   auto random = test_random();
-  Seen seen;
   constexpr std::size_t kSizes[] = {8, 16, 100, 7, 1000};
   const unsigned rounds = long_tests() ? 1000 : kShadowMemory ? 24 : 40;
-  // Chance may leave a kind out of a few rounds; more of them make up for it.
-  for (unsigned round = 0; round < rounds || (round < 8 * rounds && !seen.all(rounds)); ++round) {
-    if (HasFailure()) return;
+  Seen seen({{"in parts", rounds / 8 + 1},
+             {"first"},
+             {"kept"},
+             {"packed"},
+             {"straddling"},
+             {"folders"},
+             {"threads within"}});
+  for (unsigned round = 0; seen.another(round, rounds); ++round) {
     const std::size_t record_bytes =
         round % 6 == 5 ? random_record_bytes(random) : kSizes[round % 6];
     const FormatOrder order(random_format(record_bytes, random));
@@ -117,15 +112,9 @@ TEST(MergeParts, GiveWhatAStableSortGives) {
     EXPECT_EQ(report.records_out, expected.count());
     EXPECT_EQ(report.output_bytes, expected.bytes.size());
     sort.files.expect_nothing_left(true);
-    seen.note(sort.options, report);
+    note_kinds(seen, sort.options, report);
   }
-  EXPECT_GT(seen.in_parts, rounds / 8);
-  EXPECT_GT(seen.first, 0U);
-  EXPECT_GT(seen.kept, 0U);
-  EXPECT_GT(seen.packed, 0U);
-  EXPECT_GT(seen.straddling, 0U);
-  EXPECT_GT(seen.folders, 0U);
-  EXPECT_GT(seen.threads_within, 0U);
+  seen.expect_all();
 }
 
 // Where keys are equal the order of the input decides, and parts are as long as others.

@@ -24,6 +24,7 @@
 #include "sort/runs/block_packer.h"
 #include "sort/runs/sort_watch.h"
 #include "tests/sort/sort_cases.h"
+#include "tests/support/cases.h"
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
 #include "tests/support/loop_device.h"
@@ -42,35 +43,18 @@ namespace vortex::test::external_sort_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 
-// The ways a sort has gone.
-struct Paths {
-  unsigned in_memory = 0;
-  unsigned one_merge = 0;
-  unsigned several_passes = 0;
-  unsigned inputs_merged_at_once = 0;
-  unsigned inputs_merged_to_runs = 0;
-  unsigned of_unknown_length = 0;
-  unsigned unique = 0;
-
-  void note(const ExternalSortOptions& options, const SortReport& report) {
-    if (options.merge_inputs) {
-      ++(report.runs == 0 ? inputs_merged_at_once : inputs_merged_to_runs);
-    } else {
-      ++(report.runs == 0 ? in_memory : report.passes == 1 ? one_merge : several_passes);
-    }
-    if (!report.plan.input_bytes) ++of_unknown_length;
-    if (options.unique) ++unique;
+// The way a sort has gone.
+void note_path(Seen& paths, const ExternalSortOptions& options, const SortReport& report) {
+  if (options.merge_inputs) {
+    paths.note(report.runs == 0 ? "inputs merged at once" : "inputs merged to runs");
+  } else {
+    paths.note(report.runs == 0     ? "in memory"
+               : report.passes == 1 ? "one merge"
+                                    : "several passes");
   }
-  void expect_all() const {
-    EXPECT_GT(in_memory, 0U);
-    EXPECT_GT(one_merge, 0U);
-    EXPECT_GT(several_passes, 0U);
-    EXPECT_GT(inputs_merged_at_once, 0U);
-    EXPECT_GT(inputs_merged_to_runs, 0U);
-    EXPECT_GT(of_unknown_length, 0U);
-    EXPECT_GT(unique, 0U);
-  }
-};
+  paths.note("of unknown length", !report.plan.input_bytes);
+  paths.note("unique", options.unique);
+}
 
 // How much memory a sort gets, in tenths of the least.
 template <typename Random>
@@ -117,15 +101,23 @@ TEST(ExternalSorts, AnyNumberOfThreadsGivesWhatAStableSortGives) {
   }
 }
 
-class ExternalSort : public ::testing::TestWithParam<PrefetchKind> {};
+class ExternalSort : public ::testing::TestWithParam<PrefetchKind> {
+ protected:
+  Seen paths_{{{"in memory"},
+               {"one merge"},
+               {"several passes"},
+               {"inputs merged at once"},
+               {"inputs merged to runs"},
+               {"of unknown length"},
+               {"unique"}}};
+};
 
 INSTANTIATE_TEST_SUITE_P(, ExternalSort, ::testing::ValuesIn(kAllPrefetchKinds), policy_name);
 
 TEST_P(ExternalSort, GivesWhatAStableSortGives) {
   auto random = test_random();
-  Paths paths;
   const unsigned rounds = long_tests() ? 1500 : kShadowMemory ? 24 : 45;
-  for (unsigned round = 0; round < rounds && !HasFatalFailure(); ++round) {
+  for (unsigned round = 0; paths_.another(round, rounds); ++round) {
     SCOPED_TRACE(round);
     // Every way is gone now and then, whatever chance says.
     const unsigned way = round % 8;
@@ -175,9 +167,9 @@ TEST_P(ExternalSort, GivesWhatAStableSortGives) {
     EXPECT_EQ(report.records_out, expected.count());
     EXPECT_EQ(report.plan.record_bytes, record_bytes);
     EXPECT_GE(report.run_bytes, report.runs > 0 ? record_bytes : 0);
-    paths.note(options, report);
+    note_path(paths_, options, report);
   }
-  paths.expect_all();
+  paths_.expect_all();
 }
 
 // Through several merges, whatever the records are: what is packed comes back, and takes no more

@@ -19,6 +19,7 @@
 #include "tests/sort/pushed_sorts.h"
 #include "tests/sort/record_lists.h"
 #include "tests/sort/sort_cases.h"
+#include "tests/support/cases.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
@@ -103,20 +104,12 @@ TEST(FirstBound, LetsPassWhatComesBeforeWhatWasTold) {
   }
 }
 
-// The ways that sorts of the first records have gone.
-struct Ways {
-  unsigned kept_in_memory = 0;  // of more than the memory holds
-  unsigned in_runs = 0;
-  unsigned merged = 0;
-  unsigned merged_to_runs = 0;
-  unsigned of_pipes = 0;
-};
-
 TEST(FirstRecordsOfFiles, AreThoseOfAStableSort) {
   auto random = test_random();
-  Ways ways;
+  // In memory are those of more than it holds.
+  Seen ways({{"in memory"}, {"in runs"}, {"merged"}, {"merged to runs"}, {"of pipes"}});
   const unsigned rounds = kShadowMemory ? 24 : 48;
-  for (unsigned round = 0; round < rounds && !HasFailure(); ++round) {
+  for (unsigned round = 0; ways.another(round, rounds); ++round) {
     const bool merge_inputs = round % 4 == 3;
     const bool pipe = round % 4 == 1;
     const std::size_t record_bytes = random_record_bytes(random);
@@ -157,17 +150,13 @@ TEST(FirstRecordsOfFiles, AreThoseOfAStableSort) {
     EXPECT_EQ(report.output_bytes, expected.bytes.size());
     EXPECT_TRUE(!report.plan.first_in_memory || report.run_bytes == 0);
     const bool more_than_memory = all.bytes.size() > options.resources.memory_bytes;
-    ways.kept_in_memory += report.plan.first_in_memory && more_than_memory;
-    ways.in_runs += !merge_inputs && report.runs > 1;
-    ways.merged += merge_inputs && report.runs == 0;
-    ways.merged_to_runs += merge_inputs && report.runs > 0;
-    ways.of_pipes += pipe;
+    ways.note("in memory", report.plan.first_in_memory && more_than_memory);
+    ways.note("in runs", !merge_inputs && report.runs > 1);
+    ways.note("merged", merge_inputs && report.runs == 0);
+    ways.note("merged to runs", merge_inputs && report.runs > 0);
+    ways.note("of pipes", pipe);
   }
-  EXPECT_GT(ways.kept_in_memory, 0U);
-  EXPECT_GT(ways.in_runs, 0U);
-  EXPECT_GT(ways.merged, 0U);
-  EXPECT_GT(ways.merged_to_runs, 0U);
-  EXPECT_GT(ways.of_pipes, 0U);
+  ways.expect_all();
 }
 
 // What a run has told lets few of the next records pass: the folders get less than the input.
@@ -231,9 +220,8 @@ TEST(FirstRecordsOfFiles, AMergeFindsNoDisorderBehindThem) {
 
 TEST(FirstRecordsOfASorter, AreThoseOfAStableSort) {
   auto random = test_random();
-  unsigned in_memory = 0;
-  unsigned in_runs = 0;
-  for (unsigned round = 0; round < 24 && !HasFailure(); ++round) {
+  Seen seen({{"in memory"}, {"in runs"}});
+  for (unsigned round = 0; seen.another(round, 24); ++round) {
     std::vector<std::uint64_t> numbers(random_count(8, kMiB + kMiB / 2, random));
     for (std::uint64_t& number : numbers) number = random() % 100'000;
     const TemporaryFolder folder(fast_folder());
@@ -247,15 +235,14 @@ TEST(FirstRecordsOfASorter, AreThoseOfAStableSort) {
     Sorter<std::uint64_t> sorter(resources);
     sorter.push(std::span<const std::uint64_t>(numbers));
     sorter.sort();
-    in_memory += sorter.counts().runs == 0;
-    in_runs += sorter.counts().runs > 1;
+    seen.note("in memory", sorter.counts().runs == 0);
+    seen.note("in runs", sorter.counts().runs > 1);
     std::sort(numbers.begin(), numbers.end());
     numbers.resize(std::min<std::uint64_t>(numbers.size(), resources.first_records));
     EXPECT_EQ(sorter.size(), numbers.size());
     EXPECT_TRUE(std::equal(numbers.begin(), numbers.end(), sorter.begin(), sorter.end()));
   }
-  EXPECT_GT(in_memory, 0U);
-  EXPECT_GT(in_runs, 0U);
+  seen.expect_all();
 }
 
 // The memory that few records take is not lent before they have left.

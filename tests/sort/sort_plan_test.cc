@@ -10,8 +10,8 @@
 
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_policy.h"
+#include "tests/support/child_peak.h"
 #include "tests/support/error_of.h"
-#include "tests/support/named_memory.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
 #include "vortex/error.h"

@@ -21,6 +21,7 @@
 #include "sort/runs/sort_watch.h"
 #include "tests/array/number_order.h"
 #include "tests/sort/sort_cases.h"
+#include "tests/support/cases.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
@@ -86,20 +87,9 @@ SortResources random_options(const RunFolders& folders, std::mt19937_64& random)
   return options;
 }
 
-// Counts how many sorts went each way through a sorter.
-struct Paths {
-  unsigned in_memory = 0;
-  unsigned one_merge = 0;
-  unsigned several_passes = 0;
-
-  void note(const RunCounts& counts) {
-    ++(counts.runs == 0 ? in_memory : counts.passes == 1 ? one_merge : several_passes);
-  }
-};
-
 // Sorts `list` in as little memory as may be, or some more.
 void sort_and_compare(const RecordOrder& order, const RecordList& list, SortResources options,
-                      Paths& paths, std::mt19937_64& random) {
+                      Seen& paths, std::mt19937_64& random) {
   options.memory_bytes = least_memory([&](std::uint64_t bytes) {
     options.memory_bytes = bytes;
     ByteSorter(options, borrowed(order));
@@ -119,7 +109,8 @@ void sort_and_compare(const RecordOrder& order, const RecordList& list, SortReso
   ASSERT_EQ(sorter.size(), list.count());
   sorter.sort();
   ASSERT_EQ(sorter.size(), list.count());
-  paths.note(sorter.counts());
+  const RunCounts counts = sorter.counts();
+  paths.note(counts.runs == 0 ? "in memory" : counts.passes == 1 ? "one merge" : "several passes");
   const RecordList expected = stably_sorted(order, list);
   const std::byte* const array = sorter.bytes();
   for (std::size_t i = 0; i < list.count(); ++i) {
@@ -138,9 +129,9 @@ void sort_and_compare(const RecordOrder& order, const RecordList& list, SortReso
 
 TEST(Sorter, RecordsOfAFormatComeAsAStableSortGivesThem) {
   auto random = test_random();
-  Paths paths;
+  Seen paths({{"in memory"}, {"one merge"}, {"several passes"}});
   const unsigned rounds = long_tests() ? 3000 : kShadowMemory ? 60 : 120;
-  for (unsigned round = 0; round < rounds && !::testing::Test::HasFatalFailure(); ++round) {
+  for (unsigned round = 0; paths.another(round, rounds); ++round) {
     SCOPED_TRACE(round);
     const std::size_t record_bytes = random_record_bytes(random);
     const FormatOrder order(random_format(record_bytes, random));
@@ -151,9 +142,7 @@ TEST(Sorter, RecordsOfAFormatComeAsAStableSortGivesThem) {
     const RunFolders folders(1 + random() % 3);
     sort_and_compare(order, list, random_options(folders, random), paths, random);
   }
-  EXPECT_GT(paths.in_memory, 0U);
-  EXPECT_GT(paths.one_merge, 0U);
-  EXPECT_GT(paths.several_passes, 0U);
+  paths.expect_all();
 }
 
 template <std::size_t kBytes, typename Less>

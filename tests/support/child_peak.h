@@ -1,4 +1,4 @@
-// The peak of memory that a piece of work takes, alone.
+// The peak of memory that a piece of work takes, alone, and the memory that an error names.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +10,8 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <sstream>
+#include <string>
 
 namespace vortex::test {
 
@@ -54,6 +56,22 @@ inline std::uint64_t peak_beyond_start(const std::function<void()>& work) {
   waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
   return static_cast<std::uint64_t>(peak) * 1024;
+}
+
+// What "at least SIZE" in a message means, as people read it; 0: it says no such thing.
+inline std::uint64_t named_memory(const std::string& message) {
+  const std::size_t at = message.find("at least ");
+  if (at == std::string::npos) return 0;
+  std::istringstream words(message.substr(at + 9));
+  double number = 0;
+  std::string unit;
+  words >> number >> unit;
+  double bytes = number;
+  for (const char* name : {"KiB", "MiB", "GiB"}) {
+    bytes *= 1024;
+    if (unit == name) return static_cast<std::uint64_t>(bytes);
+  }
+  return static_cast<std::uint64_t>(number);
 }
 
 }  // namespace vortex::test
