@@ -15,6 +15,7 @@
 
 #include "sort/arrays/place_engine.h"
 #include "tests/array/array_inputs.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -54,7 +55,7 @@ template <typename T>
 class ArgsortTest : public testing::Test {};
 TYPED_TEST_SUITE(ArgsortTest, NumberTypes);
 
-TYPED_TEST(ArgsortTest, LikeStableSortOfPlaces) {
+TYPED_TEST_OF_ONE_THREAD(ArgsortTest, LikeStableSortOfPlaces) {
   auto random = test_random();
   for (const ArrayShape shape : kArrayShapes) {
     for (const std::size_t count : sizes()) {
@@ -119,7 +120,7 @@ TYPED_TEST(ArgsortTest, ByThreads) {
 }
 
 // Keys in order but for one, wherever it lies: in the shares of threads, at their borders.
-TEST(Argsort, OneOutOfOrder) {
+TEST_OF_ONE_THREAD(Argsort, OneOutOfOrder) {
   auto random = test_random();
   constexpr std::size_t kCount = 4000;
   for (const bool reversed : {false, true}) {
@@ -167,7 +168,7 @@ TEST(Argsort, Doubles) {
 }
 
 // Keys whose words are equal: a sample sees that there are many, or expects few.
-TEST(Argsort, TiesThatASampleSeesAndDoesNotSee) {
+TEST_OF_ONE_THREAD(Argsort, TiesThatASampleSeesAndDoesNotSee) {
   auto random = test_random();
   for (const std::size_t of_tied : {1u, 30u, 1500u, 20000u}) {
     std::vector<std::uint64_t> keys(20000);
@@ -185,7 +186,7 @@ TEST(Argsort, TiesThatASampleSeesAndDoesNotSee) {
 }
 
 // A sample sees neither the least key nor the greatest.
-TEST(Argsort, KeysBeyondASample) {
+TEST_OF_ONE_THREAD(Argsort, KeysBeyondASample) {
   auto random = test_random();
   for (const std::uint64_t narrow : {std::uint64_t{1} << 20, std::uint64_t{1} << 60}) {
     for (const std::size_t at : {7u, 4500u, 8999u}) {
@@ -217,7 +218,7 @@ struct Item {
   float weight;
 };
 
-TEST(Argsort, RecordsByMemberAndByFunction) {
+TEST_OF_ONE_THREAD(Argsort, RecordsByMemberAndByFunction) {
   auto random = test_random();
   std::vector<Item> items(3000);
   std::vector<std::int16_t> prices;
@@ -236,7 +237,7 @@ TEST(Argsort, RecordsByMemberAndByFunction) {
   EXPECT_EQ(argsort<std::int32_t>(few), (std::vector<std::int32_t>{1, 2, 0}));
 }
 
-TEST(Argsort, RoomThatIsTooSmallOrLarger) {
+TEST_OF_ONE_THREAD(Argsort, RoomThatIsTooSmallOrLarger) {
   const std::vector<int> keys = {5, 4, 6};
   std::vector<std::uint32_t> places(2, 9);
   EXPECT_THROW(argsort_into(std::span<const int>(keys), std::span(places)), std::invalid_argument);
@@ -246,7 +247,7 @@ TEST(Argsort, RoomThatIsTooSmallOrLarger) {
 }
 
 // Nothing is read or written before the count is looked at, so the arrays need not be there.
-TEST(Argsort, MorePlacesThanTheirTypeCanTell) {
+TEST_OF_ONE_THREAD(Argsort, MorePlacesThanTheirTypeCanTell) {
   const std::size_t most = std::size_t{1} << 31;
   const auto* const keys = reinterpret_cast<const std::uint8_t*>(64);
   auto* const places = reinterpret_cast<std::int32_t*>(64);
@@ -272,7 +273,7 @@ struct Odd {
 };
 
 // Values that are carried with their keys, and values that are fetched: the latter of all sizes.
-TYPED_TEST(SortByKeyTest, ValuesFollowTheirKeys) {
+TYPED_TEST_OF_ONE_THREAD(SortByKeyTest, ValuesFollowTheirKeys) {
   auto random = test_random();
   for (const ArrayShape shape : kArrayShapes) {
     for (const std::size_t count : sizes()) {
@@ -341,7 +342,7 @@ struct Point {
   float x, y;
   bool operator==(const Point&) const = default;
 };
-TEST(SortByKey, ValuesBesideAnAddressOfWords) {
+TEST_OF_ONE_THREAD(SortByKey, ValuesBesideAnAddressOfWords) {
   auto random = test_random();
   struct Table {
     float before;
@@ -361,7 +362,7 @@ TEST(SortByKey, ValuesBesideAnAddressOfWords) {
   EXPECT_EQ(found, in_order(given, places));
 }
 
-TEST(SortByKey, ArraysOfDifferentLengthsAreRefused) {
+TEST_OF_ONE_THREAD(SortByKey, ArraysOfDifferentLengthsAreRefused) {
   std::vector<int> keys = {2, 1}, values = {1};
   EXPECT_THROW(sort_by_key(keys, values), std::invalid_argument);
   EXPECT_EQ(keys, (std::vector<int>{2, 1}));

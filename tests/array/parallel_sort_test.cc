@@ -12,6 +12,7 @@
 #include "tests/array/chain_sort.h"
 #include "tests/array/nested_outliers.h"
 #include "tests/array/number_order.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -203,7 +204,7 @@ TYPED_TEST(ParallelSortOf, PowersOfTwo) {
   }
 }
 
-TYPED_TEST(ChainSorterOf, OutliersAtEveryByte) {
+TYPED_TEST_OF_ONE_THREAD(ChainSorterOf, OutliersAtEveryByte) {
   using Key = typename TypeParam::Key;
   auto random = test::test_random();
   for (const std::size_t ends : {0, 1, 60, 250, 1000}) {
@@ -214,7 +215,7 @@ TYPED_TEST(ChainSorterOf, OutliersAtEveryByte) {
   }
 }
 
-TYPED_TEST(ChainSorterOf, RandomNestings) {
+TYPED_TEST_OF_ONE_THREAD(ChainSorterOf, RandomNestings) {
   using Key = typename TypeParam::Key;
   auto random = test::test_random();
   const int turns = test::long_tests() ? 3000 : 40;
@@ -228,7 +229,7 @@ TYPED_TEST(ChainSorterOf, RandomNestings) {
 }
 
 // Each level halves what is left: more levels than any other keys have.
-TYPED_TEST(ChainSorterOf, PowersOfTwo) {
+TYPED_TEST_OF_ONE_THREAD(ChainSorterOf, PowersOfTwo) {
   using Key = typename TypeParam::Key;
   auto random = test::test_random();
   for (const bool down : {false, true}) {
@@ -242,7 +243,7 @@ TYPED_TEST(ChainSorterOf, PowersOfTwo) {
   }
 }
 
-TEST(ChunkArena, CountsItsFreeChunks) {
+TEST_OF_ONE_THREAD(ChunkArena, CountsItsFreeChunks) {
   constexpr std::size_t kP = ChunkArena<std::uint64_t>::kChunkRecords;
   std::vector<std::uint64_t> array(3 * kP), spare(4 * kP);
   ChunkArena<std::uint64_t> arena(array.data(), 3, spare.data(), 4);
@@ -259,7 +260,7 @@ TEST(ChunkArena, CountsItsFreeChunks) {
   EXPECT_EQ(arena.least_free_chunks(), 1u);
 }
 
-TEST(ChunkArenaDeathTest, EndsTheProcessWhereNoChunkIsFree) {
+TEST_OF_ONE_THREAD(ChunkArenaDeathTest, EndsTheProcessWhereNoChunkIsFree) {
   constexpr std::size_t kP = ChunkArena<std::uint64_t>::kChunkRecords;
   std::vector<std::uint64_t> spare(2 * kP);
   ChunkArena<std::uint64_t> arena(nullptr, 0, spare.data(), 2);

@@ -19,6 +19,7 @@
 
 #include "tests/array/nested_outliers.h"
 #include "tests/array/number_order.h"
+#include "tests/support/cases.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
@@ -223,7 +224,7 @@ using Kinds = testing::Types<Bare<std::uint32_t>, Bare<std::uint64_t>, Bare<std:
                              Wide<std::uint64_t, 24>, Wide<double, 100>, Wide<std::uint64_t, 520>>;
 TYPED_TEST_SUITE(RadixSortOf, Kinds);
 
-TYPED_TEST(RadixSortOf, SortsEveryShapeWithinItsBound) {
+TYPED_TEST_OF_ONE_THREAD(RadixSortOf, SortsEveryShapeWithinItsBound) {
   using Record = typename TypeParam::Record;
   constexpr std::size_t kBlock = kMinBlockBytes;
   // Some blocks a bucket; buckets of small records are sorted in a cache, those of others are not.
@@ -273,7 +274,7 @@ std::vector<std::uint64_t> even_keys(std::size_t count) {
   return shapes<std::uint64_t>().front().make(count);
 }
 
-TEST(RadixSortTest, EpsilonIsABlockForEachBucket) {
+TEST_OF_ONE_THREAD(RadixSortTest, EpsilonIsABlockForEachBucket) {
   constexpr std::size_t kBlock = std::size_t{64} << 10;
   // Where the buckets end in their last blocks must not matter.
   for (const std::size_t count : {std::size_t{1'300'000}, kMany, std::size_t{2'100'000}}) {
@@ -295,7 +296,7 @@ TEST(RadixSortTest, EpsilonIsABlockForEachBucket) {
 }
 
 // Each bucket has one key more than fill its blocks: as many partly filled blocks as can be.
-TEST(RadixSortTest, TheBoundHoldsForTheWorstBucketSizes) {
+TEST_OF_ONE_THREAD(RadixSortTest, TheBoundHoldsForTheWorstBucketSizes) {
   constexpr std::size_t kBlock = kMinBlockBytes;
   for (const std::size_t blocks_of_each : {1, 3, 40}) {
     constexpr int kBits = 4;
@@ -322,7 +323,7 @@ TEST(RadixSortTest, TheBoundHoldsForTheWorstBucketSizes) {
   }
 }
 
-TEST(RadixSortTest, ChoosesByTheMemoryThereIs) {
+TEST_OF_ONE_THREAD(RadixSortTest, ChoosesByTheMemoryThereIs) {
   constexpr std::size_t kBlock = std::size_t{64} << 10;
   const auto values = even_keys(kMany);
   const auto expected = test::sorted(values);
@@ -500,7 +501,7 @@ TEST(RadixSortTest, OneThreadFillsBuckets) {
   EXPECT_EQ(radix_sort(fixture.array, {.threads = 2}, 6).first_split_bits, 6);
 }
 
-TEST(RadixSortTest, AddressSpaceIsABudget) {
+TEST_OF_ONE_THREAD(RadixSortTest, AddressSpaceIsABudget) {
   constexpr std::size_t kBlock = std::size_t{2} << 20;
   BlockPool blocks(
       {.pool_bytes = 4 * kBlock, .block_bytes = kBlock, .warming = Warming::kOnDemand});
@@ -516,7 +517,7 @@ TEST(RadixSortTest, AddressSpaceIsABudget) {
   EXPECT_THROW(radix_sort(array, {}, -1), Error);
 }
 
-TEST(RadixSortTest, AFewRecords) {
+TEST_OF_ONE_THREAD(RadixSortTest, AFewRecords) {
   constexpr std::size_t kBlock = kMinBlockBytes;
   for (const std::size_t count : {0, 1, 2, 100, 511, 512, 513, 5000}) {
     auto values = shapes<std::uint64_t>()[1].make(count);
@@ -544,7 +545,7 @@ using FailureKinds = testing::Types<Bare<std::uint64_t>, Bare<double>,
                                     Pair<std::int64_t, std::uint64_t>, Wide<std::int32_t, 12>>;
 TYPED_TEST_SUITE(RadixSortFailure, FailureKinds);
 
-TYPED_TEST(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
+TYPED_TEST_OF_ONE_THREAD(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
   using Record = typename TypeParam::Record;
   constexpr std::size_t kBlock = kMinBlockBytes;
   // Eight buckets of two to three blocks; and one that holds a fifth, sorted where it is.
@@ -586,7 +587,7 @@ TYPED_TEST(RadixSortFailure, OfAnyMoveLeavesAPermutation) {
 }
 
 // The drop-in takes the library's own buffer, too, with room to move its blocks and without.
-TEST(RadixSortTest, SortTakesAVanishingArray) {
+TEST_OF_ONE_THREAD(RadixSortTest, SortTakesAVanishingArray) {
   auto random = test::test_random();
   for (const std::size_t extra : {std::size_t{0}, radix_sort_extra_blocks(8)}) {
     constexpr std::size_t kCount = (std::size_t{1} << 20) + 1234;

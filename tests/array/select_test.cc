@@ -12,6 +12,7 @@
 #include "sort/arrays/nth_key.h"
 #include "tests/array/array_inputs.h"
 #include "tests/array/instruction_sets.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -54,7 +55,7 @@ void for_each_array(const Body& body) {
   }
 }
 
-TYPED_TEST(SelectTest, TheNthIsInPlace) {
+TYPED_TEST_OF_ONE_THREAD(SelectTest, TheNthIsInPlace) {
   for_each_array<TypeParam>([](const auto& given, const auto& places, Order order) {
     const auto expected = sorted(given, order);
     const auto less = before_in(order);
@@ -73,7 +74,7 @@ TYPED_TEST(SelectTest, TheNthIsInPlace) {
   });
 }
 
-TYPED_TEST(SelectTest, TheFirstAreSorted) {
+TYPED_TEST_OF_ONE_THREAD(SelectTest, TheFirstAreSorted) {
   for_each_array<TypeParam>([](const auto& given, auto places, Order order) {
     const auto expected = sorted(given, order);
     const std::size_t count = given.size();
@@ -89,7 +90,7 @@ TYPED_TEST(SelectTest, TheFirstAreSorted) {
 
 // One that is less among others, at each place of what is compared together, by the instructions of
 // each processor.
-TYPED_TEST(SelectTest, TheLeastWhereverItLies) {
+TYPED_TEST_OF_ONE_THREAD(SelectTest, TheLeastWhereverItLies) {
   constexpr std::size_t kCount = 2000;
   for_each_isa([&] {
     for (std::size_t at = 1000; at < kCount; ++at) {
@@ -206,7 +207,7 @@ void expect_whole(std::vector<Item> items) {
 }
 
 // Few of many are the first of those with equal keys, and in their order.
-TEST(Select, RecordsByTheirKeys) {
+TEST_OF_ONE_THREAD(Select, RecordsByTheirKeys) {
   auto random = test_random();
   for (const std::size_t count : {1, 40, 3000, 30000}) {
     for (const std::uint64_t prices : {1, 5, 1000000}) {
@@ -237,7 +238,7 @@ TEST(Select, RecordsByTheirKeys) {
 }
 
 // The bound sinks all the time, or never.
-TEST(Select, LeastKeysOfAllOrders) {
+TEST_OF_ONE_THREAD(Select, LeastKeysOfAllOrders) {
   auto random = test_random();
   for (const ArrayShape shape : kArrayShapes) {
     const auto numbers = numbers_of<std::uint64_t>(shape, 20000, random);

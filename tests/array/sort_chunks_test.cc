@@ -17,6 +17,7 @@
 
 #include "tests/array/array_inputs.h"
 #include "tests/array/number_order.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "vortex/array_calls.h"
@@ -41,7 +42,7 @@ template <typename T>
 class ChunksTest : public testing::Test {};
 TYPED_TEST_SUITE(ChunksTest, NumberTypes);
 
-TYPED_TEST(ChunksTest, LikeOneArray) {
+TYPED_TEST_OF_ONE_THREAD(ChunksTest, LikeOneArray) {
   auto random = test_random();
   for (const ArrayShape shape : kArrayShapes) {
     for (int turn = 0; turn < 6; ++turn) {
@@ -98,7 +99,7 @@ template <typename T>
 class UniqueTest : public testing::Test {};
 TYPED_TEST_SUITE(UniqueTest, NumberTypes);
 
-TYPED_TEST(UniqueTest, OneOfEachNumber) {
+TYPED_TEST_OF_ONE_THREAD(UniqueTest, OneOfEachNumber) {
   auto random = test_random();
   for (const ArrayShape shape : kArrayShapes) {
     for (const std::size_t count : {0, 1, 2, 3, 40, 129, 600, 20000}) {
@@ -113,7 +114,7 @@ TYPED_TEST(UniqueTest, OneOfEachNumber) {
   }
 }
 
-TEST(Unique, TheFirstOfEqualRecordsStays) {
+TEST_OF_ONE_THREAD(Unique, TheFirstOfEqualRecordsStays) {
   auto random = test_random();
   for (const std::uint64_t prices : {1, 50, 60000}) {
     std::vector<Item> items(20000);
@@ -263,7 +264,7 @@ TEST(SortInto, ByStringsAndTuples) {
   }
 }
 
-TEST(SortInto, RoomThatIsTooSmall) {
+TEST_OF_ONE_THREAD(SortInto, RoomThatIsTooSmall) {
   const auto items = random_named(30, 7);
   std::vector<Named> out(29);
   EXPECT_THROW(sort_into(items, out, &Named::price), std::invalid_argument);

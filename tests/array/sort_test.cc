@@ -21,6 +21,7 @@
 #include "tests/array/array_inputs.h"
 #include "tests/array/instruction_sets.h"
 #include "tests/array/nested_outliers.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -101,7 +102,7 @@ using KeyTypes = testing::Types<std::uint8_t, std::int16_t, std::uint32_t, std::
                                 std::uint64_t, std::int64_t, double>;
 TYPED_TEST_SUITE(SortKeysTest, KeyTypes);
 
-TYPED_TEST(SortKeysTest, EveryDistributionLikeStdSort) {
+TYPED_TEST_OF_ONE_THREAD(SortKeysTest, EveryDistributionLikeStdSort) {
   auto random = test::test_random();
   test::for_each_isa([&] {
     for (const Order order : {Order::kAscending, Order::kDescending}) {
@@ -141,7 +142,7 @@ void expect_no_exceptions(std::vector<T> keys) {
 
 // Numbers around one, which are cut by their values, and some among them that have none, or one
 // that is far away.
-TYPED_TEST(SortFloatsTest, NumbersOfOneScale) {
+TYPED_TEST_OF_ONE_THREAD(SortFloatsTest, NumbersOfOneScale) {
   using Limits = std::numeric_limits<TypeParam>;
   const TypeParam far[] = {Limits::quiet_NaN(), -Limits::quiet_NaN(), Limits::infinity(),
                            -Limits::infinity(), Limits::lowest(),     Limits::denorm_min(),
@@ -186,7 +187,7 @@ TEST(SortFloats, OfOneScaleByThreads) {
 
 // Enough keys that the frequent ones are counted: a few of many, all of them, and the least and the
 // greatest of all.
-TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
+TYPED_TEST_OF_ONE_THREAD(SortKeysTest, FrequentKeysAmongOthers) {
   auto random = test::test_random();
   for (const std::size_t frequent_keys : {3, 20, 600}) {
     std::vector<std::uint64_t> frequent(frequent_keys);
@@ -210,7 +211,7 @@ TYPED_TEST(SortKeysTest, FrequentKeysAmongOthers) {
 // Keys of so few values that they are compared or looked up, and of a few more than that: values
 // that share a place of the table, that come late, and the one that free places hold. Arrays that
 // are long enough for the table, for many values, and for a few.
-TYPED_TEST(SortKeysTest, FewValuesAndMore) {
+TYPED_TEST_OF_ONE_THREAD(SortKeysTest, FewValuesAndMore) {
   auto random = test::test_random();
   test::for_each_isa([&] {
     for (const std::size_t values : {1, 2, 3, 4, 8, 9, 16, 17, 1000, 1536, 1537}) {
@@ -284,7 +285,7 @@ void for_each_nesting(Body body) {
   }
 }
 
-TYPED_TEST(SortKeysTest, NestedOutliers) {
+TYPED_TEST_OF_ONE_THREAD(SortKeysTest, NestedOutliers) {
   for_each_nesting<TypeParam>([](const auto& keys) { expect_sorted(keys); });
 }
 
@@ -341,7 +342,7 @@ using RecordTypes =
                    KeyValue<std::int32_t, std::uint64_t>, Odd, Wide<8>, Wide<84>, Wide<284>>;
 TYPED_TEST_SUITE(SortRecordsTest, RecordTypes);
 
-TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
+TYPED_TEST_OF_ONE_THREAD(SortRecordsTest, EveryDistributionLikeStableSort) {
   auto random = test::test_random();
   test::for_each_isa([&] {
     for (const SortOptions options :
@@ -377,7 +378,7 @@ TYPED_TEST(SortRecordsTest, EveryDistributionLikeStableSort) {
   });
 }
 
-TYPED_TEST(SortRecordsTest, NestedOutliers) {
+TYPED_TEST_OF_ONE_THREAD(SortRecordsTest, NestedOutliers) {
   using Key = decltype(TypeParam::key);
   for_each_nesting<Key>([](const std::vector<Key>& keys) {
     std::vector<TypeParam> records(keys.size());
@@ -422,7 +423,7 @@ std::size_t stack_used_by(const std::function<void()>& body) {
 }
 
 // Whatever their size, records take no room on the stack.
-TEST(Sort, LargeRecordsOnASmallStack) {
+TEST_OF_ONE_THREAD(Sort, LargeRecordsOnASmallStack) {
   using Large = Wide<(std::size_t{32} << 10) - 16>;
   for (const std::size_t count : {std::size_t{3}, std::size_t{700}}) {
     std::vector<Large> records(count);
@@ -466,7 +467,7 @@ std::vector<std::vector<std::uint64_t>> deep_keys() {
 }
 
 // The stack stays within the contract of sort(), whatever the keys.
-TYPED_TEST(SortRecordsTest, TakesLittleStack) {
+TYPED_TEST_OF_ONE_THREAD(SortRecordsTest, TakesLittleStack) {
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's frames are larger";
   using Key = decltype(TypeParam::key);
   for (const auto& keys : deep_keys()) {
@@ -505,7 +506,7 @@ std::vector<T> nested_scales(std::size_t count, T scale, int levels, Random& ran
   return keys;
 }
 
-TYPED_TEST(SortFloatsTest, NumbersOfEverSmallerScales) {
+TYPED_TEST_OF_ONE_THREAD(SortFloatsTest, NumbersOfEverSmallerScales) {
   auto random = test::test_random();
   for (const std::size_t count : {2048, 5000, 20000, 24000, 32768, 55296, 60000}) {
     SCOPED_TRACE(count);
@@ -524,7 +525,7 @@ TYPED_TEST(SortFloatsTest, NumbersOfEverSmallerScales) {
   }
 }
 
-TEST(Sort, FindsOutWhatIsInOrder) {
+TEST_OF_ONE_THREAD(Sort, FindsOutWhatIsInOrder) {
   std::vector<std::uint64_t> values(1000);
   const auto key = [](std::uint64_t value) { return value; };
   EXPECT_EQ(presorted(values.data(), values.size(), key), Presorted::kAscending);
@@ -607,7 +608,7 @@ TEST(Sort, ByStringsOfBytes) {
 }
 
 // Each level leaves a record behind: what is still to do lies in memory, not on the stack.
-TEST(Sort, ByStringsThatBeginEachOther) {
+TEST_OF_ONE_THREAD(Sort, ByStringsThatBeginEachOther) {
   const std::string text(8 * 3000, 'x');
   std::vector<std::string_view> views;
   for (std::size_t length = text.size() + 1; length-- > 0;) {

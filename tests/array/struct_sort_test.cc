@@ -20,6 +20,7 @@
 
 #include "tests/array/instruction_sets.h"
 #include "tests/array/number_order.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -184,7 +185,7 @@ using Structs = testing::Types<
     Packed<float, 90, 206>>;
 TYPED_TEST_SUITE(StructSortTest, Structs);
 
-TYPED_TEST(StructSortTest, ByAMemberAndByAFunction) {
+TYPED_TEST_OF_ONE_THREAD(StructSortTest, ByAMemberAndByAFunction) {
   auto random = test::test_random();
   for (const std::size_t count : sizes<TypeParam>()) {
     for (const Keys keys : kAllKeys) {
@@ -201,7 +202,7 @@ TYPED_TEST(StructSortTest, ByAMemberAndByAFunction) {
 }
 
 // With every set of instructions.
-TEST(StructSort, ByAllKernels) {
+TEST_OF_ONE_THREAD(StructSort, ByAllKernels) {
   auto random = test::test_random();
   test::for_each_isa([&] {
     const auto check = [&]<typename T>(T) {
@@ -242,7 +243,7 @@ struct Sale {
 };
 
 // Several numbers: of 8 bytes together, of fewer, of more.
-TEST(StructSort, ByTuples) {
+TEST_OF_ONE_THREAD(StructSort, ByTuples) {
   auto random = test::test_random();
   for (const std::size_t count : {0u, 5u, 100u, 3000u, 30000u}) {
     std::vector<Sale> sales(count);
@@ -266,7 +267,7 @@ TEST(StructSort, ByTuples) {
   }
 }
 
-TEST(StructSort, PairsOfHalvesStably) {
+TEST_OF_ONE_THREAD(StructSort, PairsOfHalvesStably) {
   auto random = test::test_random();
   using Pair = KeyValue<std::int32_t, std::uint32_t>;
   for (const std::size_t count : {100u, 60000u}) {
@@ -286,7 +287,7 @@ struct alignas(32) Vector {
   std::uint64_t key;
   std::uint64_t place[3];
 };
-TEST(StructSort, FunctionsSeeRecordsAtAddressesThatSuitThem) {
+TEST_OF_ONE_THREAD(StructSort, FunctionsSeeRecordsAtAddressesThatSuitThem) {
   auto random = test::test_random();
   for (const std::size_t count : {5u, 8u, 100u, 100000u}) {
     std::vector<Vector> records(count);
@@ -304,7 +305,7 @@ TEST(StructSort, FunctionsSeeRecordsAtAddressesThatSuitThem) {
 }
 
 // Pairs that words of their size would not suit.
-TEST(StructSort, PairsBesideAnAddressOfWords) {
+TEST_OF_ONE_THREAD(StructSort, PairsBesideAnAddressOfWords) {
   auto random = test::test_random();
   using Pair = KeyValue<std::int32_t, std::uint32_t>;
   struct Table {
@@ -328,7 +329,7 @@ TEST(StructSort, PairsBesideAnAddressOfWords) {
 
 // Members at addresses that their type does not have, as a sanitizer of undefined behaviour sees:
 // no call refers to one.
-TEST(StructSort, PackedMembersInOtherCalls) {
+TEST_OF_ONE_THREAD(StructSort, PackedMembersInOtherCalls) {
   auto random = test::test_random();
   using T = Packed<double, 3, 5>;
   const auto records = make_records<T>(Keys::kUniform, 3000, random);
@@ -347,7 +348,7 @@ TEST(StructSort, PackedMembersInOtherCalls) {
   EXPECT_EQ(sort_unique(unique, &T::key), sort_unique(first, key_of<T>));
 }
 
-TEST(StructSort, Enumerations) {
+TEST_OF_ONE_THREAD(StructSort, Enumerations) {
   auto random = test::test_random();
   std::vector<Level> levels(3000);
   for (Level& level : levels) level = static_cast<Level>(static_cast<int>(random() % 11) - 5);
@@ -366,7 +367,7 @@ struct Derived : Base {
   std::uint32_t more;
 };
 
-TEST(StructSort, ByAnInheritedMember) {
+TEST_OF_ONE_THREAD(StructSort, ByAnInheritedMember) {
   auto random = test::test_random();
   std::vector<Derived> records(3000);
   for (std::uint32_t i = 0; i < records.size(); ++i) {

@@ -20,6 +20,7 @@
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
 #include "io/sequence/file_layout.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
@@ -91,7 +92,7 @@ TEST(WriteMapped, LeavesOtherFilesAsTheyAre) {
   EXPECT_FALSE(write_mapped(write_of(sealed.get(), 0, &memory, 1)));
 }
 
-TEST(WriteMapped, SaysWhereThereIsNoRoom) {
+TEST_OF_ONE_THREAD(WriteMapped, SaysWhereThereIsNoRoom) {
   const test::SmallFileSystem full("tmpfs", std::uint64_t{1} << 20);
   if (!full.refusal.empty()) END_TEST_WITHOUT(full.environment, full.refusal);
   const BlockFile file = BlockFile::temporary(full.root);

@@ -19,6 +19,7 @@
 
 #include "io/file/block_file.h"
 #include "tests/disk/test_disk.h"
+#include "tests/support/cases.h"
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_text.h"
@@ -155,7 +156,7 @@ TEST_P(FullDisk, AStripedFileLeavesItOut) {
 }
 
 // Room that is not told is not missing.
-TEST(FileSystemsWithoutASize, AreNotFull) {
+TEST_OF_ONE_THREAD(FileSystemsWithoutASize, AreNotFull) {
   for (const char* const type : {"tmpfs", "ramfs"}) {
     SCOPED_TRACE(type);
     const SmallFileSystem system(type, 0);
@@ -198,7 +199,7 @@ class GrowingFile : public testing::Test {
   const std::string path_ = (folder_.path() / "file").string();
 };
 
-TEST_F(GrowingFile, IsLongerThanWhatIsWrittenAndTakesNoSpace) {
+TEST_F_OF_ONE_THREAD(GrowingFile, IsLongerThanWhatIsWrittenAndTakesNoSpace) {
   BlockFile file = BlockFile::create(path_);
   if (file.direct_descriptor() < 0) GTEST_SKIP() << file.direct_refusal();
   file.grow_ahead(kMiB);
@@ -215,7 +216,7 @@ TEST_F(GrowingFile, IsLongerThanWhatIsWrittenAndTakesNoSpace) {
   EXPECT_GT(length_of(file), length + kMiB);
 }
 
-TEST_F(GrowingFile, IsNotOneThatIsThereAlready) {
+TEST_F_OF_ONE_THREAD(GrowingFile, IsNotOneThatIsThereAlready) {
   const int descriptor = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   ASSERT_GE(descriptor, 0);
   BlockFile changed = BlockFile::open_to_change(path_, false);
@@ -227,7 +228,7 @@ TEST_F(GrowingFile, IsNotOneThatIsThereAlready) {
   close(descriptor);
 }
 
-TEST_F(GrowingFile, StaysWithinTheLimitOfTheProcess) {
+TEST_F_OF_ONE_THREAD(GrowingFile, StaysWithinTheLimitOfTheProcess) {
   const int result = in_child([&] {
     BlockFile file = BlockFile::create(path_);
     const struct rlimit limit { 100 * kMiB, 100 * kMiB };
@@ -243,7 +244,7 @@ TEST_F(GrowingFile, StaysWithinTheLimitOfTheProcess) {
 }
 
 // Long enough to grow several times; the last block is not whole.
-TEST_F(GrowingFile, IsCutToSizeByItsWriter) {
+TEST_F_OF_ONE_THREAD(GrowingFile, IsCutToSizeByItsWriter) {
   const std::uint64_t count = 150 * kMiB + 12345;
   {
     FileWriter<std::uint8_t> out(path_, {.block_bytes = kMiB});
@@ -263,7 +264,7 @@ TEST_F(GrowingFile, IsCutToSizeByItsWriter) {
   }
 }
 
-TEST_F(GrowingFile, IsCutToSizeInEachPartOfAStripedFile) {
+TEST_F_OF_ONE_THREAD(GrowingFile, IsCutToSizeInEachPartOfAStripedFile) {
   const std::uint64_t count = 301 * kMiB + 77;
   const std::string other = (folder_.path() / "other").string();
   StripedFileOptions options;

@@ -24,6 +24,7 @@
 
 #include "io/file/block_file.h"
 #include "io/name/path_names.h"
+#include "tests/support/cases.h"
 #include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_text.h"
@@ -163,7 +164,7 @@ TEST_P(OutputNames, CanBeProtectedWithoutRenamingThatDoesNotReplace) {
   });
 }
 
-TEST_F(TemporaryNames, CanBeProtectedWithoutHardLinks) {
+TEST_F_OF_ONE_THREAD(TemporaryNames, CanBeProtectedWithoutHardLinks) {
   run([&] {
     if (!refuse_call(SYS_linkat, EPERM)) return kCannotRefuse;
     return what_is_wrong_without_replacing();
@@ -171,7 +172,7 @@ TEST_F(TemporaryNames, CanBeProtectedWithoutHardLinks) {
 }
 
 // Not for a moment: whoever reads the folder would see it.
-TEST_F(TemporaryNames, AreNotTakenWhereTheFileMayHaveNone) {
+TEST_F_OF_ONE_THREAD(TemporaryNames, AreNotTakenWhereTheFileMayHaveNone) {
   run_with(false, [&] {
     const int changes = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     inotify_add_watch(changes, folder.path().c_str(), IN_CREATE);
@@ -191,7 +192,7 @@ TEST_F(TemporaryNames, AreNotTakenWhereTheFileMayHaveNone) {
   });
 }
 
-TEST_F(TemporaryNames, ThatCannotBeProtectedAreRefusedAtOnce) {
+TEST_F_OF_ONE_THREAD(TemporaryNames, ThatCannotBeProtectedAreRefusedAtOnce) {
   run([&] {
     if (!refuse_call(SYS_renameat2, EINVAL) || !refuse_call(SYS_linkat, EPERM)) {
       return kCannotRefuse;
@@ -236,7 +237,7 @@ TEST_P(OutputNames, AreToldToBeInPlaceWhenOnlyTheirFolderCannotBeSynced) {
 }
 
 // The error is that of the look, and not that of a file without a name.
-TEST_F(TemporaryNames, ThatCannotBeLookedUpSayWhy) {
+TEST_F_OF_ONE_THREAD(TemporaryNames, ThatCannotBeLookedUpSayWhy) {
   put_file_text(path, "old");
   run([&] {
     const int next = dup(0);  // the folder will be open as that
@@ -405,7 +406,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, OutputNames, testing::Bool(), [](const auto& kin
   return std::string(kind.param ? "Nameless" : "UnderATemporaryName");
 });
 
-TEST(TemporaryName, OthersAreTriedWhileOneIsTaken) {
+TEST_OF_ONE_THREAD(TemporaryName, OthersAreTriedWhileOneIsTaken) {
   std::set<std::string> seen;
   std::string name;
   EXPECT_EQ(take_temporary_name("file", name,
@@ -419,7 +420,7 @@ TEST(TemporaryName, OthersAreTriedWhileOneIsTaken) {
   EXPECT_TRUE(name.starts_with(".file.") && name.ends_with(".part")) << name;
 }
 
-TEST(TemporaryName, WhatElseIsWrongIsToldAtOnceAndNothingIsTriedForEver) {
+TEST_OF_ONE_THREAD(TemporaryName, WhatElseIsWrongIsToldAtOnceAndNothingIsTriedForEver) {
   std::string name = "before";
   int calls = 0;
   const auto say = [&](int error) {

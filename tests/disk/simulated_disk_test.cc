@@ -14,6 +14,7 @@
 #include "study/faulty_disk.h"
 #include "study/simulated_disk.h"
 #include "tests/disk/test_disk.h"
+#include "tests/support/cases.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
@@ -49,7 +50,7 @@ struct Timed : Request {
   std::byte nothing{};
 };
 
-TEST(SimulatedDisk, ServesOneRequestAtATimeForAsLongAsTheModelSays) {
+TEST_OF_ONE_THREAD(SimulatedDisk, ServesOneRequestAtATimeForAsLongAsTheModelSays) {
   VirtualClock clock;
   SimulatedDisk disk(clock, kModel);
   Timed first(clock, nullptr, Operation::kRead, 0, 1000);
@@ -70,7 +71,7 @@ TEST(SimulatedDisk, ServesOneRequestAtATimeForAsLongAsTheModelSays) {
   EXPECT_EQ(clock.now_ns(), 9 * kMillisecond);
 }
 
-TEST(SimulatedDisk, AnIdleDiskBeginsWhenARequestComes) {
+TEST_OF_ONE_THREAD(SimulatedDisk, AnIdleDiskBeginsWhenARequestComes) {
   VirtualClock clock;
   SimulatedDisk disk(clock, kModel);
   clock.advance(10 * kMillisecond);
@@ -82,7 +83,7 @@ TEST(SimulatedDisk, AnIdleDiskBeginsWhenARequestComes) {
   EXPECT_EQ(clock.now_ns(), 15 * kMillisecond);
 }
 
-TEST(SimulatedDisk, DisksOfOneClockWorkSideBySide) {
+TEST_OF_ONE_THREAD(SimulatedDisk, DisksOfOneClockWorkSideBySide) {
   VirtualClock clock;
   ServiceModel half = kModel;
   half.read_bytes_per_s /= 2;
@@ -99,7 +100,7 @@ TEST(SimulatedDisk, DisksOfOneClockWorkSideBySide) {
   EXPECT_EQ(order, (std::vector<const Timed*>{&on_fast, &on_slow}));
 }
 
-TEST(SimulatedDisk, InfinitelyFastTakesNoTime) {
+TEST_OF_ONE_THREAD(SimulatedDisk, InfinitelyFastTakesNoTime) {
   VirtualClock clock;
   SimulatedDisk disk(clock, ServiceModel{});
   Timed request(clock, nullptr, Operation::kWrite, 0, std::size_t{1} << 30);
@@ -110,7 +111,7 @@ TEST(SimulatedDisk, InfinitelyFastTakesNoTime) {
 }
 
 // Requests r w r w r w that come while the disk is busy with another read.
-TEST(SimulatedDisk, WritesGoFirst) {
+TEST_OF_ONE_THREAD(SimulatedDisk, WritesGoFirst) {
   VirtualClock clock;
   SimulatedDisk disk(clock, kModel);
   std::vector<const Timed*> ended;
@@ -131,7 +132,7 @@ TEST(SimulatedDisk, WritesGoFirst) {
   EXPECT_EQ(text, "w1w3w5r0r2r4");
 }
 
-TEST(SimulatedDisk, LateResultsAreOvertaken) {
+TEST_OF_ONE_THREAD(SimulatedDisk, LateResultsAreOvertaken) {
   VirtualClock clock;
   const auto faults = std::make_shared<FaultAt>(
       0, PlannedFault{.kind = PlannedFault::Kind::kLate, .overtakers = 2});
@@ -148,7 +149,7 @@ TEST(SimulatedDisk, LateResultsAreOvertaken) {
             (std::vector<const Timed*>{&requests[1], &requests[2], &requests[0], &requests[3]}));
 }
 
-TEST(SimulatedDiskDeathTest, WaitingForNothingIsNoHang) {
+TEST_OF_ONE_THREAD(SimulatedDiskDeathTest, WaitingForNothingIsNoHang) {
   VirtualClock clock;
   SimulatedDisk busy(clock, kModel);
   SimulatedDisk other(clock, kModel);

@@ -273,7 +273,7 @@ def tests_by_name(project):
     for path in (project.root / "tests").rglob("*_test.*"):
         names.add(path.stem)
         text = path.read_text(encoding="utf-8")
-        cases = re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?\((\w+),\s*(\w+)\)", text, re.M)
+        cases = re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?(?:_OF_ONE_THREAD)?\((\w+),\s*(\w+)\)", text, re.M)
         names.update(f"{suite}.{case}" for suite, case in cases)
         for part in re.split(r"^(?=class )", text, flags=re.M) if path.suffix == ".py" else ():
             names.update(f"{part[6:].split('(')[0]}.{test}" for test in re.findall(r"    def (test_\w+)", part))

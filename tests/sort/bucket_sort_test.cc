@@ -14,6 +14,7 @@
 #include "sort/record/coded_sort.h"
 #include "sort/record/format_order.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "vortex/detail/array/small_sort.h"
@@ -100,7 +101,7 @@ class BucketSortTest : public ::testing::TestWithParam<std::size_t> {
 INSTANTIATE_TEST_SUITE_P(, BucketSortTest, ::testing::Values(8, 16),
                          [](const auto& info) { return "Bytes" + std::to_string(info.param); });
 
-TEST_P(BucketSortTest, EveryShapeLikeStableSort) {
+TEST_P_OF_ONE_THREAD(BucketSortTest, EveryShapeLikeStableSort) {
   auto random = test::test_random();
   const std::size_t fits_cache = (std::size_t{192} << 10) / record_bytes();
   for (const Shape shape : test::kShapes) {
@@ -122,7 +123,7 @@ TEST_P(BucketSortTest, EveryShapeLikeStableSort) {
 }
 
 // Words that lie in the bucket as they do in a file take ways of their own.
-TEST_P(BucketSortTest, InPlaceAsTheyAre) {
+TEST_P_OF_ONE_THREAD(BucketSortTest, InPlaceAsTheyAre) {
   auto random = test::test_random();
   const FormatOrder order(
       RecordFormat(record_bytes(), {{0, 8, parse_key_type("u64", "key"), false}}));
@@ -136,7 +137,7 @@ TEST_P(BucketSortTest, InPlaceAsTheyAre) {
 
 // Scratch in which lists may have room between them, from hardly any to plenty, wherever it begins.
 // An eighth of the records looks even, and what follows need not be.
-TEST_P(BucketSortTest, InRoomyScratch) {
+TEST_P_OF_ONE_THREAD(BucketSortTest, InRoomyScratch) {
   auto random = test::test_random();
   const FormatOrder order(
       RecordFormat(record_bytes(), {{0, 8, parse_key_type("u64be", "key"), false}}));
@@ -189,7 +190,7 @@ TEST_P(BucketSortTest, LargeOnesWhereTheyAre) {
   }
 }
 
-TEST(BucketSort, OtherRecordsAreNotSortedInPlace) {
+TEST_OF_ONE_THREAD(BucketSort, OtherRecordsAreNotSortedInPlace) {
   EXPECT_FALSE(FormatOrder(RecordFormat(100)).scratch_to_sort_in_place(10));
   EXPECT_FALSE(FormatOrder(RecordFormat(16)).scratch_to_sort_in_place(10));
   EXPECT_FALSE(FormatOrder(RecordFormat(16)).bytes_to_sort_large_bucket(10, 1));
@@ -198,7 +199,7 @@ TEST(BucketSort, OtherRecordsAreNotSortedInPlace) {
 }
 
 // A bucket that is too large for the scratch is sorted another way.
-TEST_P(BucketSortTest, AnyScratch) {
+TEST_P_OF_ONE_THREAD(BucketSortTest, AnyScratch) {
   auto random = test::test_random();
   const std::size_t count = 40000;
   for (const std::size_t scratch_bytes : {std::size_t{1} << 14, std::size_t{240} << 10,
@@ -212,7 +213,7 @@ TEST_P(BucketSortTest, AnyScratch) {
   }
 }
 
-TEST_P(BucketSortTest, PassesOnWhatTheOutputThrows) {
+TEST_P_OF_ONE_THREAD(BucketSortTest, PassesOnWhatTheOutputThrows) {
   auto random = test::test_random();
   const FormatOrder order = random_order(random);
   const RecordList list = test::make_records(Shape::kRandom, record_bytes(), 100000, random);
@@ -228,7 +229,7 @@ TEST_P(BucketSortTest, PassesOnWhatTheOutputThrows) {
 
 // A bucket of 2^32 words takes 32 GiB, and its scratch as much, so what counts them is looked at
 // instead.
-TEST(BucketSort, CountsAsManyRecordsAsMemoryHolds) {
+TEST_OF_ONE_THREAD(BucketSort, CountsAsManyRecordsAsMemoryHolds) {
   using WordCount = CodedSort<CodedWord>::Count;
   using PairCount = CodedSort<CodedPair>::Count;
   EXPECT_GE(std::numeric_limits<WordCount>::max(), SIZE_MAX / sizeof(CodedWord::Item));

@@ -765,7 +765,7 @@ TEST(ExternalSortFolders, GetSharesByTheirSpeeds) {
 
 // Exact, on virtual time: four disks for runs, of which the last is half as fast. In and out cost
 // nothing, and neither does computing.
-TEST(ExternalSortFolders, AreUsedAsFastAsTheyAre) {
+TEST_OF_ONE_THREAD(ExternalSortFolders, AreUsedAsFastAsTheyAre) {
   constexpr std::uint64_t kFast = 200'000'000;
   constexpr std::uint64_t kSlow = kFast / 2;
   // The time that the four disks would take if they were never idle, as a share of the sort's.

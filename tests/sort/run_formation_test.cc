@@ -21,6 +21,7 @@
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/cases.h"
 #include "tests/support/error_of.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
@@ -112,7 +113,7 @@ void expect_runs(const RecordOrder& order, const RecordList& list, std::size_t b
   EXPECT_EQ(memory.pool.statistics().blocks_in_use, 0u);
 }
 
-TEST(RunFormation, LikeStableSort) {
+TEST_OF_ONE_THREAD(RunFormation, LikeStableSort) {
   auto random = test::test_random();
   std::size_t runs_of_all = 0;
   for (const std::size_t record_bytes :
@@ -141,7 +142,7 @@ TEST(RunFormation, LikeStableSort) {
   EXPECT_GT(runs_of_all, 20u);
 }
 
-TEST(RunFormation, AtEveryFillLevel) {
+TEST_OF_ONE_THREAD(RunFormation, AtEveryFillLevel) {
   auto random = test::test_random();
   for (const std::size_t record_bytes : {1000u, 3000u, 16384u}) {
     for (const std::size_t blocks : {1u, 2u, 5u, 9u}) {
@@ -163,7 +164,7 @@ TEST(RunFormation, AtEveryFillLevel) {
 }
 
 // A full pool stays full: what was refused is refused again, and is the first of the next run.
-TEST(RunFormation, FullIsFull) {
+TEST_OF_ONE_THREAD(RunFormation, FullIsFull) {
   auto random = test::test_random();
   Memory memory(8);
   const FormatOrder order(RecordFormat(100, {{0, 10, {}, false}}));
@@ -679,7 +680,7 @@ void expect_full_runs(std::size_t least, const RecordOrder& order, const RecordL
   EXPECT_GE(full_runs, least);
 }
 
-TEST(RunFormation, ByComparator) {
+TEST_OF_ONE_THREAD(RunFormation, ByComparator) {
   auto random = test::test_random();
   using Pair = test::KeyAndValue;
   const auto by_low_bits = [](const Pair& a, const Pair& b) { return a.key % 999 < b.key % 999; };
@@ -692,7 +693,7 @@ TEST(RunFormation, ByComparator) {
 
 // Leading bits that hardly tell records apart: whole records split the buckets, and are kept at the
 // end of a scratch that sorting uses to the last byte.
-TEST(RunFormation, SplitByWholeRecords) {
+TEST_OF_ONE_THREAD(RunFormation, SplitByWholeRecords) {
   auto random = test::test_random();
   const FormatOrder order(RecordFormat(16));
   const RecordList list = test::make_records(Shape::kFewValues, 16, 250000, random);
@@ -703,7 +704,7 @@ TEST(RunFormation, SplitByWholeRecords) {
 }
 
 // The pool keeps nothing of a run that is never emitted, nor of one whose output fails.
-TEST(RunFormation, GivesBackWhatIsNotEmitted) {
+TEST_OF_ONE_THREAD(RunFormation, GivesBackWhatIsNotEmitted) {
   auto random = test::test_random();
   Memory memory(8);
   const FormatOrder order(RecordFormat(8));
@@ -785,7 +786,7 @@ TEST(RunFormation, FailsWhileOthersSort) {
 
 // A stream has one block in memory: records that are read at once must not lie in two of them,
 // wherever a run has ended.
-TEST(RunFormation, OfAStreamOfOneBlock) {
+TEST_OF_ONE_THREAD(RunFormation, OfAStreamOfOneBlock) {
   auto random = test::test_random();
   for (const std::size_t record_bytes : {8u, 16u, 100u}) {
     const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
@@ -998,7 +999,7 @@ TEST(RunFormation, FailsWhereTheInputDoes) {
 }
 
 // Memory flows: when a bucket has been emitted, its blocks are in the pool again.
-TEST(RunFormation, GivesBackBucketByBucket) {
+TEST_OF_ONE_THREAD(RunFormation, GivesBackBucketByBucket) {
   auto random = test::test_random();
   Memory memory(64);
   const FormatOrder order(RecordFormat(16));

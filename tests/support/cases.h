@@ -1,4 +1,4 @@
-// Cases that a random test must have seen.
+// Cases that a random test must have seen, and cases that have no threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "tests/support/sanitizers.h"
 
 namespace vortex::test {
 
@@ -44,3 +46,32 @@ class Seen {
 };
 
 }  // namespace vortex::test
+
+// Cases that have no threads: the thread sanitizer, which would see nothing in them, neither
+// compiles nor runs them. What is new is written with TEST and its like, so that it runs with
+// threads.
+#ifdef VORTEX_TEST_TSAN
+// What only they call is left over.
+#pragma clang diagnostic ignored "-Wunneeded-internal-declaration"
+#pragma clang diagnostic ignored "-Wunused-function"
+
+// A template that nobody instantiates.
+#define VORTEX_LEFT_OUT(suite, name, T, fixture) \
+  template <typename T>                          \
+  struct suite##_##name##_LeftOut : fixture {    \
+    using TestFixture = fixture;                 \
+    void TestBody() override;                    \
+  };                                             \
+  template <typename T>                          \
+  void suite##_##name##_LeftOut<T>::TestBody()
+#define TEST_OF_ONE_THREAD(suite, name) VORTEX_LEFT_OUT(suite, name, Nobody, ::testing::Test)
+#define TEST_F_OF_ONE_THREAD(suite, name) VORTEX_LEFT_OUT(suite, name, Nobody, suite)
+#define TEST_P_OF_ONE_THREAD(suite, name) VORTEX_LEFT_OUT(suite, name, Nobody, suite)
+#define TYPED_TEST_OF_ONE_THREAD(suite, name) \
+  VORTEX_LEFT_OUT(suite, name, TypeParam, suite<TypeParam>)
+#else
+#define TEST_OF_ONE_THREAD(suite, name) TEST(suite, name)
+#define TEST_F_OF_ONE_THREAD(suite, name) TEST_F(suite, name)
+#define TEST_P_OF_ONE_THREAD(suite, name) TEST_P(suite, name)
+#define TYPED_TEST_OF_ONE_THREAD(suite, name) TYPED_TEST(suite, name)
+#endif
