@@ -46,8 +46,8 @@ bool checks(const GnuSortOptions& options) {
 
 // No file has an empty name: the value of a variable that is not set, mostly.
 [[noreturn]] void refuse_to_open(const std::string& name) {
-  throw UsageError(
-      fmt::format("open failed: {}: {}", name.empty() ? "''" : name, std::strerror(errno)));
+  throw UsageError(fmt::format("open failed: {}: {}", name.empty() ? "''" : printable(name),
+                               std::strerror(errno)));
 }
 
 std::array<char, 16> random_seed(const std::optional<std::string>& source) {
@@ -56,7 +56,7 @@ std::array<char, 16> random_seed(const std::optional<std::string>& source) {
   std::ifstream file(*source, std::ios::binary);
   if (!file) refuse_to_open(*source);
   if (!file.read(seed.data(), seed.size()))
-    throw UsageError(fmt::format("'{}': end of file", *source));
+    throw UsageError(fmt::format("'{}': end of file", printable(*source)));
   return seed;
 }
 
@@ -91,7 +91,8 @@ std::string output_path(const std::optional<std::string>& named) {
 void expect_readable(const std::vector<std::string>& inputs, const char* problem) {
   for (const std::string& name : inputs) {
     if (name == "-" || euidaccess(name.c_str(), R_OK) == 0) continue;
-    throw UsageError(fmt::format("{}: {}: {}", problem, name, std::strerror(errno)));
+    throw UsageError(fmt::format("{}: {}: {}", problem, name.empty() ? "''" : printable(name),
+                                 std::strerror(errno)));
   }
 }
 
@@ -162,6 +163,11 @@ LineSortOptions line_sort_options(const GnuSortOptions& options, const char* pro
   return what;
 }
 
+// Whoever reads it next finds the end, as behind GNU sort.
+void go_to_end_of_standard_input(const std::vector<std::string>& inputs) noexcept {
+  if (std::ranges::find(inputs, "-") != inputs.end()) lseek(STDIN_FILENO, 0, SEEK_END);
+}
+
 // "FILE:LINE: disorder: TEXT", the text and its end as they are, for scripts.
 void tell(const LineDisorder& disorder, const char* program, char delimiter) {
   std::string line = fmt::format("{}: {}:{}: disorder: ", program, disorder.input, disorder.record);
@@ -206,6 +212,7 @@ int run(const GnuSortOptions& options, const char* program) {
         what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
       }
       sort_lines(what);
+      go_to_end_of_standard_input(what.inputs);
       line.finish();
       if (marked) marked->finish();
       return kExitGood;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cli/common/suggestion.h"
+#include "vortex/error.h"
 #include "vortex/line_sort.h"
 #include "vortex/sort_resources.h"
 
@@ -116,6 +117,7 @@ class Parser {
   char** argv_ = nullptr;
   std::vector<std::string> operands_;
   std::optional<std::string> names_file_;
+  std::optional<std::string> compress_program_;
   char check_ = '\0';  // c or C
   bool merge_ = false;
 };
@@ -146,6 +148,10 @@ void Parser::take(int letter, const char* argument, bool is_long) {
     case kRandomSource:
       take_once(options_.random_source, argument, "multiple random sources specified");
       break;
+    case kCompressProgram:  // LZ4, whatever its argument
+      take_once(compress_program_, argument, "multiple compress programs specified");
+      options_.compress_runs = true;
+      break;
     case 'T':
       options_.folders.emplace_back(argument);
       break;
@@ -159,8 +165,8 @@ void Parser::take(int letter, const char* argument, bool is_long) {
     case kBatchSize:
       // How many runs are merged at once is the plan's business.
       if (parse_count(argument, "--batch-size") < 2) {
-        throw UsageError(
-            fmt::format("invalid --batch-size argument '{}': the minimum is '2'", argument));
+        throw UsageError(fmt::format("invalid --batch-size argument '{}': the minimum is '2'",
+                                     printable(argument)));
       }
       break;
     case kParallel: {
@@ -192,8 +198,6 @@ bool Parser::take_switch(int letter) {
       return merge_ = true;
     case 'z':
       return options_.zero_terminated = true;
-    case kCompressProgram:  // LZ4, whatever its argument
-      return options_.compress_runs = true;
     case kDebug:
       return options_.debug = true;
     case kInPlace:
@@ -249,8 +253,8 @@ void Parser::take_operand(const char* operand) {
   const std::string_view text = operand;
   if (text.size() > 1 && text[0] == '+' && std::isdigit(static_cast<unsigned char>(text[1]))) {
     throw UsageError(fmt::format(
-        "'{}': keys of the form +1 -2 are not there; write -k 2,2 for it, or ./{} for a file", text,
-        text));
+        "'{}': keys of the form +1 -2 are not there; write -k 2,2 for it, or ./{} for a file",
+        printable(text), printable(text)));
   }
   operands_.emplace_back(operand);
 }
@@ -260,7 +264,7 @@ void Parser::take_inputs() {
     if (!operands_.empty()) {
       throw UsageError(fmt::format("extra operand '{}'\nfile operands cannot be combined with "
                                    "--files0-from",
-                                   operands_.front()),
+                                   printable(operands_.front())),
                        true);
     }
     options_.inputs = read_names(*names_file_);
@@ -272,8 +276,8 @@ void Parser::take_inputs() {
 
 void Parser::expect_one_input() const {
   if (options_.inputs.size() > 1) {
-    throw UsageError(
-        fmt::format("extra operand '{}' not allowed with -{}", options_.inputs[1], check_));
+    throw UsageError(fmt::format("extra operand '{}' not allowed with -{}",
+                                 printable(options_.inputs[1]), check_));
   }
   if (options_.output) {
     throw UsageError(fmt::format("options '-{}o' are incompatible", check_));

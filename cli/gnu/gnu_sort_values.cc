@@ -14,19 +14,25 @@
 #include <system_error>
 
 #include "cli/gnu/gnu_sort_options.h"
+#include "vortex/error.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::cli {
 
 namespace {
 
-// A number in front of a suffix, which is left in `text`; too large ones are the largest.
+// A number in front of a suffix, which is left in `text`; too large ones are the largest. As for
+// strtoumax(), blanks and a sign may stand in front.
 struct Number {
   std::uint64_t value = 0;
   bool too_large = false;
 };
 
 std::optional<Number> take_number(std::string_view& text) {
+  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) {
+    text.remove_prefix(1);
+  }
+  if (text.starts_with('+')) text.remove_prefix(1);
   Number number;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number.value);
   if (error == std::errc::invalid_argument) return std::nullopt;
@@ -64,7 +70,7 @@ char letter_of(std::string_view text, std::span<const Word> words, const char* o
   }
   if (found && !ambiguous) return *found;
   throw UsageError(fmt::format("{} argument '{}' for '{}'\nValid arguments are:\n{}",
-                               ambiguous ? "ambiguous" : "invalid", text, option, list),
+                               ambiguous ? "ambiguous" : "invalid", printable(text), option, list),
                    true, kExitNotSorted);  // as in GNU sort
 }
 
@@ -73,9 +79,9 @@ char letter_of(std::string_view text, std::span<const Word> words, const char* o
 std::uint64_t parse_count(std::string_view text, const char* option) {
   std::string_view rest = text;
   const std::optional<Number> number = take_number(rest);
-  if (!number) throw UsageError(fmt::format("invalid {} argument '{}'", option, text));
+  if (!number) throw UsageError(fmt::format("invalid {} argument '{}'", option, printable(text)));
   if (!rest.empty()) {
-    throw UsageError(fmt::format("invalid suffix in {} argument '{}'", option, text));
+    throw UsageError(fmt::format("invalid suffix in {} argument '{}'", option, printable(text)));
   }
   return number->too_large ? std::numeric_limits<std::uint64_t>::max() : number->value;
 }
@@ -83,9 +89,9 @@ std::uint64_t parse_count(std::string_view text, const char* option) {
 std::uint64_t parse_memory(std::string_view text, const char* option) {
   std::string_view rest = text;
   const std::optional<Number> number = take_number(rest);
-  if (!number) throw UsageError(fmt::format("invalid {} argument '{}'", option, text));
+  if (!number) throw UsageError(fmt::format("invalid {} argument '{}'", option, printable(text)));
   const auto refuse_too_large = [&] {
-    throw UsageError(fmt::format("{} argument '{}' too large", option, text));
+    throw UsageError(fmt::format("{} argument '{}' too large", option, printable(text)));
   };
   if (rest == "%" && !number->too_large) {
     const std::uint64_t percent = memory_limits().usable_bytes() / 100;
@@ -99,7 +105,7 @@ std::uint64_t parse_memory(std::string_view text, const char* option) {
                                   : static_cast<char>(std::toupper(rest[0]));
   const std::size_t power = kUnits.find(unit);
   if (rest.size() > 1 || power == std::string_view::npos) {
-    throw UsageError(fmt::format("invalid suffix in {} argument '{}'", option, text));
+    throw UsageError(fmt::format("invalid suffix in {} argument '{}'", option, printable(text)));
   }
   if (number->too_large || power > 6 ||
       (number->value << 10 * power) >> 10 * power != number->value) {
@@ -112,7 +118,8 @@ char parse_separator(std::string_view text) {
   if (text.empty()) throw UsageError("empty tab");
   if (text == "\\0") return '\0';
   if (text.size() > 1) {
-    throw UsageError(fmt::format("multi-character tab '{}'", with_escaped_backslashes(text)));
+    throw UsageError(
+        fmt::format("multi-character tab '{}'", printable(with_escaped_backslashes(text))));
   }
   return text.front();
 }
@@ -120,28 +127,29 @@ char parse_separator(std::string_view text) {
 std::vector<std::string> read_names(const std::string& path) {
   std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
   if (!file) {
-    throw UsageError(
-        fmt::format("open failed: {}: {}", path.empty() ? "''" : path, std::strerror(errno)));
+    throw UsageError(fmt::format("open failed: {}: {}", path.empty() ? "''" : printable(path),
+                                 std::strerror(errno)));
   }
   std::string text;
   try {
     text.assign(std::istreambuf_iterator<char>(file), {});
   } catch (const std::ios_base::failure&) {  // a folder, for instance
-    throw UsageError(fmt::format("cannot read file names from '{}'", path));
+    throw UsageError(fmt::format("cannot read file names from '{}'", printable(path)));
   }
   std::vector<std::string> names;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = std::min(text.find('\0', at), text.size());
     names.push_back(text.substr(at, end - at));
     if (names.back().empty()) {
-      throw UsageError(fmt::format("{}:{}: invalid zero-length file name", path, names.size()));
+      throw UsageError(
+          fmt::format("{}:{}: invalid zero-length file name", printable(path), names.size()));
     }
     if (names.back() == "-") {  // GNU sort says so of other files, too
       throw UsageError("when reading file names from stdin, no file name of '-' allowed");
     }
     at = end + 1;
   }
-  if (names.empty()) throw UsageError(fmt::format("no input from '{}'", path));
+  if (names.empty()) throw UsageError(fmt::format("no input from '{}'", printable(path)));
   return names;
 }
 

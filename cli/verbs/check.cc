@@ -129,7 +129,7 @@ OrderReport combine_summaries(const CheckOptions& options) {
   }
   std::optional<OrderReport> whole;
   for (const std::string& path : options.inputs) {
-    OrderReport part = order_report_from_json(text_of(path), fmt::format("'{}'", path));
+    OrderReport part = order_report_from_json(text_of(path), fmt::format("'{}'", printable(path)));
     if (!whole) {
       whole = std::move(part);
       whole->seconds = 0;

@@ -44,7 +44,7 @@ std::unique_ptr<Disk> open_sort_disk(const SortDiskFunction& open_disk, DiskBack
 
 dev_t file_system_of(const std::string& folder) {
   struct stat status {};
-  if (stat(folder.c_str(), &status) != 0) throw Error(errno, "use the folder '" + folder + "'");
+  if (stat(folder.c_str(), &status) != 0) throw Error(errno, "keep runs in '" + folder + "'");
   if (!S_ISDIR(status.st_mode)) throw Error(ENOTDIR, "keep runs in '" + folder + "'");
   return status.st_dev;
 }

@@ -296,6 +296,18 @@ class Files(Comparison):
         self.put("many", b"".join(b"%d\n" % i for i in range(1000000)))
         self.compare("-T", "missing", "-S1M", "many", errors=False)
 
+    def test_standard_input_that_is_a_file_is_left_at_its_end(self):
+        self.put("in", b"b\na\n" * 3000)
+        self.put("more", b"c\n")
+        for arguments in (), ("-m",), ("-", "more"), ("-o", "out"):
+            left = []
+            for program in GNU, OURS:
+                with open(self.folder / "in", "rb") as stdin:
+                    subprocess.run([program, *arguments], cwd=self.folder, stdin=stdin, check=True,
+                                   stdout=subprocess.DEVNULL)
+                    left.append(os.lseek(stdin.fileno(), 0, os.SEEK_CUR))
+            self.assertEqual(left[0], left[1], arguments)
+
     def test_names_from_a_file(self):
         self.put("a", b"2\n1\n")
         self.put("b", b"0\n")
@@ -367,6 +379,19 @@ class Refusals(Comparison):
                     codes.append(self.run_sort(program, arguments, stdout=subprocess.DEVNULL,
                                                stderr=full).returncode)
             self.assertEqual(*codes, arguments)
+
+    def test_numbers_may_have_a_sign(self):
+        for number in ("-S+1M", "-S 1M", "-S\t+1M", "--parallel=+2", "--parallel= 2", "--batch-size=+2"):
+            self.compare(number, stdin=b"b\na\n")
+        for number in ("-S+", "-S++1M", "-S+ 1M", "-S-1M", "-S -1M", "--parallel=+"):
+            self.compare(number, errors=False)
+
+    def test_names_are_no_commands_of_a_terminal(self):
+        for arguments in ("a\x1b[31mb",), ("-c", "x", "a\x1b\nb"), ("-S", "\x1b"), ("--random-source=\x1b", "-R"):
+            ours = self.run_sort(OURS, arguments)
+            self.assertEqual(ours.returncode, 2)
+            self.assertNotIn(b"\x1b", ours.stderr)
+            self.assertEqual(ours.stderr.count(b"\n"), 1, ours.stderr)
 
     def test_words_that_are_none(self):
         # GNU sort ends with 1 here, which is for what is not sorted.

@@ -820,7 +820,7 @@ class Sort(Program):
             self.assertIn("write failed: /dev/full: No space left on device",
                           self.refusal(*arguments))
             self.assertNotIn("offset", self.refusal(*arguments))
-        self.assertIn("use the folder '/nodir': No such file",
+        self.assertIn("keep runs in '/nodir': No such file",
                       self.refusal("sort", "in", "-o", "out", "--form", "records", "--plan", "-T",
                                    "/nodir"))
 

@@ -73,7 +73,8 @@ void VanishingArrayBase::clear() {
 
 void VanishingArrayBase::require(int error, const char* what) const {
   if (error == 0) return;
-  throw Error(error, "vanishing array '" + name() + "': " + what + ": " + cause_of(error));
+  const std::string cause = error == EINVAL ? "" : std::string(": ") + cause_of(error);
+  throw Error(error, "vanishing array '" + name() + "': " + what + cause);
 }
 
 void VanishingArrayBase::load_parts(
