@@ -99,7 +99,7 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
 // case takes the least of 64-bit words in one operation, as on AMD's processors, they are carried
 // faster by one call of it, key first (64 pairs at 310 M/s instead of 266), and from 2^11 on (2^14
 // at 202 instead of 137).
-bool follow_places(std::size_t pairs, bool key_first) noexcept {
+bool follow_places(std::size_t pairs, [[maybe_unused]] bool key_first) noexcept {
 #if defined(__x86_64__)
   if (isa_in_use() == Isa::kAvx512 && !__builtin_cpu_is("intel"))
     return pairs > (key_first ? kMaxSmallSort : 0) && pairs <= std::size_t{1} << 11;

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/auxv.h>
 #include <ucontext.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -30,10 +30,6 @@
 #include "vortex/input_stream.h"
 #include "vortex/os/memory.h"
 
-#ifndef AT_MINSIGSTKSZ
-#define AT_MINSIGSTKSZ 51
-#endif
-
 namespace vortex::test::signal_stack_test { namespace {
 
 constexpr std::size_t kBlockBytes = kMinBlockBytes;
@@ -45,7 +41,7 @@ constexpr std::size_t kHandlerBytes = std::size_t{kShadowMemory ? 16 : 2} << 10;
 class SignalStack {
  public:
   explicit SignalStack(std::size_t more_bytes, int flags = 0)
-      : memory_(std::max<std::size_t>(getauxval(AT_MINSIGSTKSZ), 2048) + more_bytes, kPaint) {
+      : memory_(static_cast<std::size_t>(sysconf(_SC_MINSIGSTKSZ)) + more_bytes, kPaint) {
     stack_t stack{};
     stack.ss_sp = memory_.data();
     stack.ss_size = memory_.size();
