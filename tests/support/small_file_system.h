@@ -27,9 +27,9 @@ inline int run_command(const std::string& command) {
 }
 
 // "tmpfs" (0 bytes: without a limit, which it then does not tell), "ramfs" (which never has one),
-// "overlay" (over the temporary folder), or one of a loop device, as "ext4" and "xfs"; in a mount
-// namespace of the test's own, so that nothing is left of it however the test ends. `refusal` says
-// why there is none.
+// "overlay" (over the temporary folder), or one of a loop device, as "ext4", "xfs" and "exfat-fuse"
+// (which a program serves); in a mount namespace of the test's own, so that nothing is left of it
+// however the test ends. `refusal` says why there is none.
 class SmallFileSystem {
  public:
   SmallFileSystem(const std::string& type, std::uint64_t bytes,
@@ -56,12 +56,13 @@ class SmallFileSystem {
       environment = Environment::kLoopDevices;
       const std::string image = folder.file("image");
       std::ofstream(image).close();
-      options = type == "ext4" ? "-q -F -m 0" : type == "vfat" ? "" : "-q -f";
+      const std::string made = type.substr(0, type.find('-'));
+      options = type == "ext4" ? "-q -F -m 0" : made.ends_with("fat") ? "" : "-q -f";
       if (truncate(image.c_str(), static_cast<off_t>(bytes)) != 0 ||
-          run_command("mkfs." + type + " " + options + " '" + image + "'") != 0 ||
-          run_command("mount -o loop '" + image + "' '" + root + "'") != 0) {
+          run_command("mkfs." + made + " " + options + " '" + image + "'") != 0 ||
+          run_command("mount -t " + type + " -o loop '" + image + "' '" + root + "'") != 0) {
         refusal =
-            "no " + type + " can be made and mounted with mkfs." + type + " and a loop device";
+            "no " + type + " can be made and mounted with mkfs." + made + " and a loop device";
       }
     }
     mounted_ = refusal.empty();
