@@ -232,27 +232,53 @@ VORTEX_NETWORK_TARGET bool sort_pair64(const Pair64* in, std::size_t count, Pair
   return true;
 }
 
+constexpr int kPlaceBits = std::bit_width(kMaxSmallSort - 1);
+constexpr std::uint64_t kPlaces = kMaxSmallSort - 1;
+
+// Whether two neighbours among sorted words differ in nothing but their places.
+template <int R>
+VORTEX_NETWORK_TARGET bool any_same_part(const __m512i* words, std::size_t count) noexcept {
+  const __m512i places = _mm512_set1_epi64(kPlaces);
+  unsigned same = 0;
+  __m512i before = places;
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    const __m512i neighbours = _mm512_alignr_epi64(words[i], before, 7);
+    const auto there = static_cast<__mmask8>(mask_of<__mmask8>(count, i) & (i == 0 ? ~1u : ~0u));
+    same |= _mm512_mask_cmple_epu64_mask(there, _mm512_xor_si512(words[i], neighbours), places);
+    before = words[i];
+  }
+  return same != 0;
+}
+
 // Words of a key's upper bits and the pair's place, sorted; the pairs follow. Returns false, with
 // nothing written, where bits that a word has no room for might decide.
 template <int R>
-VORTEX_NETWORK_TARGET bool sort_pair64_stably(const Pair64* in, std::size_t count,
-                                              Pair64* out) noexcept {
-  constexpr int kPlaceBits = std::bit_width(kMaxSmallSort - 1);
-  constexpr std::uint64_t kPlaces = kMaxSmallSort - 1;
+VORTEX_NETWORK_TARGET bool sort_pair64_stably(const Pair64* in, std::size_t count, Pair64* out,
+                                              const KeysOfPairs& keys) noexcept {
+  constexpr int kWhole = R == 4 ? 0 : R / 2;  // registers of pairs that are all there
   const __m512i most = _mm512_set1_epi64(-1);
-  const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+  const __m512i halves =
+      _mm512_add_epi64(_mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), _mm512_set1_epi64(keys.half));
+  const __m512i always = _mm512_set1_epi64(static_cast<long long>(keys.always));
+  const __m512i when_negative = _mm512_set1_epi64(static_cast<long long>(keys.when_negative));
   const auto* words = reinterpret_cast<const std::uint64_t*>(in);
   __m512i v[R], ordered[R];
   __m512i lows = most, highs = _mm512_setzero_si512();
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-    const __m512i first =
-        _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(2 * count, 2 * i), words + 16 * i);
-    const __m512i second =
-        _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(2 * count, 2 * i + 1), words + 16 * i + 8);
-    v[i] = _mm512_permutex2var_epi64(first, even, second);
-    lows = _mm512_min_epu64(lows, v[i]);
-    highs = _mm512_mask_max_epu64(highs, mask_of<__mmask8>(count, i), highs, v[i]);
+    const auto load = [=](int k) VORTEX_AVX512 {
+      return i < kWhole
+                 ? _mm512_loadu_si512(words + 8 * k)
+                 : _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(2 * count, k), words + 8 * k);
+    };
+    const __m512i bits = _mm512_permutex2var_epi64(load(2 * i), halves, load(2 * i + 1));
+    // always ^ bits ^ (when_negative where the sign is set)
+    v[i] = _mm512_ternarylogic_epi64(
+        always, bits, _mm512_and_si512(_mm512_srai_epi64(bits, 63), when_negative), 0x96);
+    const auto there = i < kWhole ? static_cast<__mmask8>(~0u) : mask_of<__mmask8>(count, i);
+    lows = _mm512_mask_min_epu64(lows, there, lows, v[i]);
+    highs = _mm512_mask_max_epu64(highs, there, highs, v[i]);
   }
   const std::uint64_t low = _mm512_reduce_min_epu64(lows);
   const auto width = static_cast<int>(std::bit_width(_mm512_reduce_max_epu64(highs) - low));
@@ -273,21 +299,11 @@ VORTEX_NETWORK_TARGET bool sort_pair64_stably(const Pair64* in, std::size_t coun
   alignas(64) std::uint64_t sorted[8 * R];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) _mm512_store_si512(sorted + 8 * i, ordered[i]);
-  if (dropped != 0) {
-    bool ties = false;
-    for (std::size_t i = 1; i < count; ++i) ties |= (sorted[i] ^ sorted[i - 1]) <= kPlaces;
-    if (ties) return false;
-  }
-  const auto write = [&](const Pair64* from) {
-    for (std::size_t i = 0; i < count; ++i) out[i] = from[sorted[i] & kPlaces];
-  };
-  if (in != out) {
-    write(in);
-  } else {
-    Pair64 held[8 * R];
-    std::memcpy(held, in, count * sizeof(Pair64));
-    write(held);
-  }
+  if (dropped != 0 && any_same_part<R>(ordered, count)) return false;
+  Pair64 held[8 * R];
+  const Pair64* from = in;
+  if (in == out) from = static_cast<Pair64*>(std::memcpy(held, in, count * sizeof(Pair64)));
+  for (std::size_t i = 0; i < count; ++i) out[i] = from[sorted[i] & kPlaces];
   return true;
 }
 
@@ -326,13 +342,17 @@ VORTEX_AVX512 void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
   }
 }
 
+VORTEX_AVX512 bool stable_small_sort_halves_avx512(const Pair64* in, std::size_t count, Pair64* out,
+                                                   const KeysOfPairs& keys) noexcept {
+  return count > 64   ? sort_pair64_stably<16>(in, count, out, keys)
+         : count > 32 ? sort_pair64_stably<8>(in, count, out, keys)
+                      : sort_pair64_stably<4>(in, count, out, keys);
+}
+
 VORTEX_AVX512 void stable_small_sort_pair64_avx512(const Pair64* in, std::size_t count,
                                                    Pair64* out) noexcept {
   if (count == 0) return;  // no record, no pointer
-  const bool sorted = count > 64   ? sort_pair64_stably<16>(in, count, out)
-                      : count > 32 ? sort_pair64_stably<8>(in, count, out)
-                                   : sort_pair64_stably<4>(in, count, out);
-  if (sorted) return;
+  if (stable_small_sort_halves_avx512(in, count, out, {})) return;
   small_sort_by_place(
       in, count, out, [](const Pair64& pair) { return pair.key; }, &small_sort_u64_avx512);
 }

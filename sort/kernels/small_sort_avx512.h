@@ -13,6 +13,18 @@ void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count, std::uint
 void small_sort_pair64_avx512(const Pair64* in, std::size_t count, Pair64* out) noexcept;
 void stable_small_sort_pair64_avx512(const Pair64* in, std::size_t count, Pair64* out) noexcept;
 
+// Which half of pairs is the key, and what encodes it: `always` is added to it without carry, and
+// `when_negative` where its highest bit is set.
+struct KeysOfPairs {
+  int half = 0;
+  std::uint64_t always = 0;
+  std::uint64_t when_negative = 0;
+};
+// Sorts 1 to kMaxSmallSort pairs so, stably. Returns false, with nothing written, where keys differ
+// in too few of their upper bits.
+bool stable_small_sort_halves_avx512(const Pair64* in, std::size_t count, Pair64* out,
+                                     const KeysOfPairs& keys) noexcept;
+
 void small_sort_u64_avx2(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
 void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count, std::uint32_t* out) noexcept;
 

@@ -11,6 +11,7 @@
 
 #include "sort/kernels/quick_sort.h"
 #include "sort/kernels/slice_sort.h"
+#include "sort/kernels/small_sort_avx512.h"
 #include "sort/memory/compiled_sorts.h"
 #include "sort/memory/few_values.h"
 #include "sort/memory/natural_runs.h"
@@ -95,16 +96,40 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
   sort_in_place(records, count, rules, codec, threads);
 }
 
-// Whether so many pairs of a word each follow their places instead of being carried. Where the base
-// case takes the least of 64-bit words in one operation, as on AMD's processors, they are carried
-// faster by one call of it, key first (64 pairs at 310 M/s instead of 266), and from 2^11 on (2^14
-// at 202 instead of 137).
-bool follow_places(std::size_t pairs, [[maybe_unused]] bool key_first) noexcept {
+// Whether few pairs of words are carried by one call of the base case, faster than they follow
+// their places: where it takes the least of 64-bit words in one operation, as on AMD's processors.
+bool carries_few_pairs() noexcept {
 #if defined(__x86_64__)
-  if (isa_in_use() == Isa::kAvx512 && !__builtin_cpu_is("intel"))
-    return pairs > (key_first ? kMaxSmallSort : 0) && pairs <= std::size_t{1} << 11;
+  return isa_in_use() == Isa::kAvx512 && !__builtin_cpu_is("intel");
+#else
+  return false;
 #endif
+}
+
+// Whether so many pairs follow their places instead of being carried. There they are carried faster
+// from 2^11 on, too (2^14 at 202 M/s instead of 137).
+bool follow_places(std::size_t pairs) noexcept {
+  if (carries_few_pairs()) return pairs <= std::size_t{1} << 11;
   return pairs <= InPlaceSort<SizedRecord<16>, KeyOfSized<16>>::kMaxDense;
+}
+
+// Sorts few pairs of words by one of them, stably and without a pass over them besides. Returns
+// false, with them in the same order, where another way is to be taken.
+bool sort_few_pairs([[maybe_unused]] Pair64* pairs, [[maybe_unused]] std::size_t count,
+                    [[maybe_unused]] const SortKey& key) noexcept {
+#if defined(__x86_64__)
+  if (count > kMaxSmallSort || !carries_few_pairs()) return false;
+  const PairCodec codec(key.code, key.place.offset != 0);
+  if (sorted_or_reversed(pairs, count, EncodedKey(KeyOfPair{}, codec))) return true;
+  constexpr std::uint64_t kSign = std::uint64_t{1} << 63;
+  const KeyEncoder<std::uint64_t> encoder(key.code);
+  const std::uint64_t always = encoder.encode(0);
+  return stable_small_sort_halves_avx512(
+      pairs, count, pairs,
+      {key.place.offset == 0 ? 0 : 1, always, encoder.encode(kSign) ^ kSign ^ always});
+#else
+  return false;
+#endif
 }
 
 // Sorts records of one or two words, or half of one. Returns false, with nothing done, for others,
@@ -116,9 +141,13 @@ bool sort_as_words(void* records, std::size_t count, std::size_t record_bytes, c
   if (reinterpret_cast<std::uintptr_t>(records) % std::min(record_bytes, kWord) != 0) return false;
   const auto key_bytes = static_cast<std::size_t>(key.place.bytes);
   const bool in_any_order = !key.stable && 2 * key_bytes == record_bytes;
+  if (record_bytes == sizeof(Pair64) && key_bytes == kWord && key.place.offset % 8 == 0 &&
+      key.stable && sort_few_pairs(static_cast<Pair64*>(records), count, key)) {
+    return true;
+  }
   const bool by_places = record_bytes == kWord
                              ? count <= InPlaceSort<SizedRecord<8>, KeyOfSized<8>>::kMaxDense
-                             : follow_places(count, key.place.offset == 0);
+                             : follow_places(count);
   if (key_bytes != record_bytes && !in_any_order && by_places) return false;
   if (with_words(record_bytes, key, [&](const auto& rules, const auto& codec) {
         sort_words(records, count, rules, codec, threads);

@@ -206,7 +206,7 @@ TEST_OF_ONE_THREAD(StructSort, ByAllKernels) {
   auto random = test::test_random();
   test::for_each_isa([&] {
     const auto check = [&]<typename T>(T) {
-      for (const std::size_t count : {70u, 128u, 5000u, 33000u}) {
+      for (const std::size_t count : {20u, 40u, 70u, 128u, 5000u, 33000u}) {
         for (const Keys keys : {Keys::kUniform, Keys::kTwoClusters, Keys::kFew}) {
           ASSERT_NO_FATAL_FAILURE(expect_like_stable_sort(make_records<T>(keys, count, random),
                                                           &T::key, key_of<T>, {}));

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -75,6 +76,17 @@ const Case kCases[] = {
     {"PlacesOfKeysThatAgree", ArrayShape::kZipf, 15, 16,
      [](Arrays& a) {
        argsort_into(std::span<const std::uint64_t>(a.keys), std::span(a.narrow), kAlone);
+     }},
+    {"RecordsIntoAnotherArray", ArrayShape::kUniform, 1, 2,
+     [](Arrays& a) {
+       // A quarter of as many, of 48 bytes, which take 8 each.
+       using Wider = std::array<Wide, 2>;
+       constexpr std::size_t kRecords = kCount / 4;
+       auto* const records = reinterpret_cast<Wider*>(a.wide.data());
+       for (std::size_t i = 0; i < kRecords; ++i) records[i][0].part[0] = a.keys[i];
+       sort_into(
+           std::span<const Wider>(records, kRecords), std::span(records + kRecords, kRecords),
+           [](const Wider& record) { return record[0].part[0]; }, kAlone);
      }},
     {"ValuesThatAreCarried", ArrayShape::kUniform, 15, 16,
      [](Arrays& a) { sort_by_key(kAlone, a.keys, a.places); }},
