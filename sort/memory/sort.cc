@@ -69,9 +69,11 @@ template <typename Bits, typename Codec>
 bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& codec) {
   const bool wide = isa_in_use() == Isa::kAvx512;
   if (count > (wide ? kMaxQuickWords : kMaxSliced) || (!wide && count < kMinSliced)) return false;
+  // Few doubles are better cut in two: digits of values cost more than a level of that.
+  const bool few_doubles = wide && floats && sizeof(Bits) == 8 && count < 2 * kMinSliced;
   // Parts of many that repeat end early.
   const bool slices =
-      count >= kMinSliced &&
+      count >= kMinSliced && !few_doubles &&
       (count <= kMaxSliced || !FewValues<Bits, Codec>::seem_to_repeat({words, count}));
   // To keep none would take 45 ns, as long as sorting 16 words.
   std::optional<KeptMemory> memory;
