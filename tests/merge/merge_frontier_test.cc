@@ -10,6 +10,7 @@
 
 #include "sort/record/format_order.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "vortex/record_order.h"
 
 namespace vortex::merge_frontier_test { namespace {
@@ -114,7 +115,7 @@ class Model {
 // records that divide blocks, that straddle them, and that are as long.
 TEST(MergeFrontier, GoesOnAsAMergeNeedsBlocks) {
   auto random = test::test_random();
-  for (unsigned round = 0; round < 1000; ++round) {
+  for (unsigned round = 0; round < (test::kShadowMemory ? 300U : 1000U); ++round) {
     SCOPED_TRACE(round);
     constexpr std::size_t kSizes[] = {1, 8, 64, 128, 256, 3, 100, 171, 255};
     const std::size_t record_bytes = kSizes[random() % std::size(kSizes)];

@@ -590,6 +590,7 @@ TEST(RunFormation, RunsDoNotDependOnThePaceOfWhoEmits) {
 // From five blocks on, what is nearly in order makes one run.
 TEST(RunFormation, FewBlocksMakeOneRunOfWhatIsNearlyInOrder) {
   auto random = test::test_random();
+  const std::size_t turn = random() % 2;
   for (const std::size_t record_bytes : {8u, 100u}) {
     const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
     for (const std::size_t blocks : {5u, 7u, 8u, 13u, 20u, 31u}) {
@@ -604,6 +605,11 @@ TEST(RunFormation, FewBlocksMakeOneRunOfWhatIsNearlyInOrder) {
         }
         for (const unsigned buckets : {1U, 2U, 3U, 8U}) {
           for (const bool emits_beside : {false, true}) {
+            // A sanitizer sees half of these, and the others in other runs.
+            if (test::kShadowMemory &&
+                (record_bytes / 4 + blocks / 2 + group + buckets + emits_beside + turn) % 2 == 0) {
+              continue;
+            }
             SCOPED_TRACE(std::to_string(record_bytes) + " bytes in groups of " +
                          std::to_string(group) + ", blocks " + std::to_string(blocks) +
                          ", buckets " + std::to_string(buckets) + (emits_beside ? ", beside" : ""));
