@@ -36,6 +36,13 @@ std::string memory_lock_limit() {
   return format_bytes(limit.rlim_cur);
 }
 
+std::string registration_text(int error, std::size_t bytes) {
+  if (error == 0) return format_bytes(bytes) + " registered";
+  if (error != ENOMEM) return "refused (" + std::generic_category().message(error) + ")";
+  return "refused (ENOMEM): RLIMIT_MEMLOCK is " + memory_lock_limit() + ", and " +
+         format_bytes(bytes) + " were asked for";
+}
+
 std::string why_refused(int error) {
   int disabled = 0;
   std::ifstream("/proc/sys/kernel/io_uring_disabled") >> disabled;
@@ -172,14 +179,12 @@ void UringDisk::register_memory(std::byte* begin, std::size_t bytes, std::size_t
     ranges_[index] = {begin + at, begin + at + size, begin, 1};
     range_count_ = std::max(range_count_, index + 1);
   }
-  // The ranges that were registered before an error are used all the same.
-  if (error == 0) {
-    registration_ = format_bytes(bytes) + " registered";
-  } else if (error == ENOMEM) {
-    registration_ = "refused (ENOMEM): RLIMIT_MEMLOCK is " + memory_lock_limit() + ", and " +
-                    format_bytes(bytes) + " were asked for";
-  } else {
-    registration_ = "refused (" + std::generic_category().message(error) + ")";
+  // The ranges that were registered before an error are used all the same; and without memory for
+  // what is told of them, so that they are given back as others are.
+  try {
+    registration_ = registration_text(error, bytes);
+  } catch (const std::bad_alloc&) {
+    registration_.clear();
   }
 }
 

@@ -262,6 +262,12 @@ void BlockFile::open_direct(Trial trial) {
         std::max<std::size_t>({512, status.stx_dio_offset_align, status.stx_dio_mem_align});
   }
 #endif
+  // Of a descriptor that somebody has read from.
+  if (begin_ % alignment_ != 0) {
+    refusal_ = "its data begin at no multiple of " + std::to_string(alignment_) + " bytes";
+    alignment_ = 1;
+    return;
+  }
   direct_ =
       os::Descriptor(::open(path_of_descriptor(descriptor()).c_str(),
                             (trial == Trial::kRead ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC));
@@ -306,6 +312,7 @@ void BlockFile::sync() {
 }
 
 void BlockFile::prepare_name() {
+  if ((to_be_ || contents_) && !os::writes_have_ended_well(descriptor())) fail("write failed:");
   if (to_be_) to_be_->prepare(descriptor());
   if (contents_) contents_->prepare(descriptor());
 }

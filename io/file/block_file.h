@@ -140,7 +140,8 @@ class VORTEX_EXPORT BlockFile {
   // set, the file has its name all the same, and the error says so. Nothing to do for other files.
   void publish(bool durable);
   // The same in three steps, for files that are to appear together: what may fail for want of room
-  // or permission; one rename or link; and what is left when the file is in place.
+  // or permission, also of writes that were taken before; one rename or link; and what is left when
+  // the file is in place.
   void prepare_name();
   void take_name();
   void settle_name(bool durable);

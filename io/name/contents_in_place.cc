@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <new>
 
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
@@ -19,8 +20,9 @@ constexpr std::size_t kBatch = std::size_t{1} << 20;
 
 // False: errno says why not.
 bool copy_by_hand(int from, int to, off_t at, off_t end) {
-  const auto batch = std::make_unique<char[]>(kBatch);
-  while (at < end) {
+  const std::unique_ptr<char[]> batch(new (std::nothrow) char[kBatch]);
+  if (batch == nullptr) errno = ENOMEM;
+  while (batch != nullptr && at < end) {
     const auto wanted = static_cast<std::size_t>(std::min<off_t>(end - at, kBatch));
     const ssize_t read = pread(from, batch.get(), wanted, at);
     if (read < 0 && errno == EINTR) continue;
@@ -35,7 +37,7 @@ bool copy_by_hand(int from, int to, off_t at, off_t end) {
     }
     at += read;
   }
-  return true;
+  return batch != nullptr;
 }
 
 // The same; by the file systems themselves, as far as they can.
@@ -80,7 +82,8 @@ void ContentsInPlace::take(int whole) const {
   const auto cut = [&] { return ftruncate(file_.get(), length); };
   const bool whole_now = os::without_size_signal([&] {
                            return copy(whole, file_.get(), length) ? os::uninterrupted(cut) : -1;
-                         }) == 0;
+                         }) == 0 &&
+                         os::writes_have_ended_well(file_.get());
   if (whole_now) return;
   throw Error(errno, "write in place to '" + path_ + "', which is not whole now");
 }

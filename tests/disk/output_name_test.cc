@@ -100,6 +100,29 @@ class TemporaryNames : public NamesToBe {
   void run(const std::function<int()>& body) { run_with(false, body); }
 };
 
+// Some file systems tell at the end what has become of writes.
+TEST_P(OutputNames, AreNotTakenWhereWritesHaveFailed) {
+  put_file_text(path, "old");
+  run([&] {
+    FileWriter<char> out(path, {.block_bytes = kBlock});
+    std::memcpy(out.data(), "new", 3);
+    if (!refuse_call(SYS_close, EDQUOT)) return kCannotRefuse;
+    if (error_of([&] { out.finish(3); }) != EDQUOT) return 1;
+    return file_text(path) == "old" ? 0 : 2;
+  });
+  EXPECT_EQ(file_text(path), "old");
+}
+
+TEST_P(OutputNames, ReplaceContentsThatAreToldNotToBeWhole) {
+  put_file_text(path, "old");
+  run([&] {
+    BlockFile file = BlockFile::create(path, {.in_place = InPlace::kAlways});
+    file.write_all("new");
+    if (!refuse_call(SYS_close, EDQUOT)) return kCannotRefuse;
+    return error_of([&] { file.publish(false); }) == EDQUOT ? 0 : 1;
+  });
+}
+
 // A process of the same number was killed and has left its files: in a container all processes have
 // the same number.
 TEST_P(OutputNames, AreNotKeptByWhatOthersLeftBehind) {

@@ -17,6 +17,8 @@
 #include <string>
 #include <thread>
 
+#include "io/file/block_file.h"
+#include "io/sequence/single_file.h"
 #include "tests/support/child_process.h"
 #include "tests/support/environment.h"
 #include "tests/support/error_of.h"
@@ -28,6 +30,7 @@
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
 #include "vortex/input_stream.h"
+#include "vortex/os/descriptor.h"
 #include "vortex/output_stream.h"
 
 namespace vortex::descriptor_stream_test { namespace {
@@ -466,6 +469,31 @@ TEST(Files, CanBeDevices) {
   FileWriter<char> full("/dev/full", {.block_bytes = kBlock});
   full.data()[0] = 'x';
   EXPECT_EQ(test::error_of([&] { full.finish(1); }), ENOSPC);
+}
+
+// Somebody has read a part of the file, and goes on here, which need not be where direct I/O may
+// begin.
+TEST(FilesThatAreLent, MayBeginAnywhere) {
+  auto random = test::test_random();
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  const std::string text = random_text(random, 3 << 20);
+  std::ofstream(path, std::ios::binary) << text;
+  const os::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  for (const std::size_t begin : {std::size_t{0}, std::size_t{4096}, random() % text.size()}) {
+    ASSERT_EQ(fsync(file.get()), 0);
+    ASSERT_EQ(posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED), 0);
+    ASSERT_EQ(lseek(file.get(), static_cast<off_t>(begin), SEEK_SET), static_cast<off_t>(begin));
+    BlockFile lent = BlockFile::borrow(file.get(), "the rest", false);
+    lent.read_around_cache();
+    FileReaderBase reader(std::make_unique<SingleFile>(std::move(lent), nullptr),
+                          {.block_bytes = kBlock});
+    std::string found;
+    guarded([&] {
+      found.assign(reinterpret_cast<const char*>(reader.bytes()), text.size() - begin);
+    }).throw_if_failed();
+    EXPECT_TRUE(found == text.substr(begin)) << begin;
+  }
 }
 
 }  // namespace

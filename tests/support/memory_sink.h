@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -29,6 +30,8 @@ struct SinkScript {
   std::uint64_t fail_take_at = kNever;  // take() of this block returns `failure`
   std::uint64_t fail_complete_at = kNever;
   Status failure = {EIO, "the test says so"};
+  std::uint64_t call_at = kNever;  // complete() of this block calls `called`
+  std::function<void()> called;
   std::uint64_t wait_at = kNever;  // take() of this block opens `waiting` and waits for `go_on`
   Gate waiting;
   FutexSemaphore go_on;
@@ -73,6 +76,7 @@ class MemorySink final : public Sink {
       std::memcpy(script_->data.data() + offset, pool().home(block), bytes);
     }
     quota_.give_back(block);
+    if (index == script_->call_at) script_->called();
     if (index == script_->fail_complete_at) return script_->failure;
     note_arrival(index, 1);
     script_->completed.fetch_add(1, std::memory_order_relaxed);

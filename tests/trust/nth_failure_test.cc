@@ -15,8 +15,13 @@
 #include "study/fault_plan.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/trust/call_tracer.h"
 #include "tests/trust/whole_jobs.h"
+#include "vortex/disk.h"
+#include "vortex/error.h"
+#include "vortex/file_reader.h"
+#include "vortex/file_writer.h"
 // Behind clang's <mm_malloc.h>, which declares functions that it defines.
 #include "tests/trust/failing_heap.h"
 
@@ -299,6 +304,37 @@ TEST_P(NthFailure, OfARequest) {
 
 INSTANTIATE_TEST_SUITE_P(Jobs, NthFailure, testing::ValuesIn(job_names()),
                          [](const auto& name) { return name.param; });
+
+// A disk that stays knows nothing of memory that readers had who had no memory for themselves.
+TEST(SharedDisk, ReadsRightAfterReadersThatFailed) {
+  const TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  const std::size_t count = std::size_t{4} << 20 >> 3;
+  {
+    FileWriter<std::uint64_t> out(path, {.sync = true});
+    for (std::size_t i = 0; i < count; ++i) out.data()[i] = i;
+    out.finish(count);
+  }
+  const std::unique_ptr<Disk> disk = open_disk({.name = "shared"});
+  const FileReaderOptions options{.caching = Caching::kDirect, .disk = disk.get()};
+  bool failed = true;
+  for (std::uint64_t at = 1; failed; ++at) {
+    heap_failure().arm(at, false);
+    failed = false;
+    try {
+      const FileReader<std::uint64_t> none(path, options);
+    } catch (const std::exception&) {
+      failed = true;
+    }
+    heap_failure().armed = false;
+    const FileReader<std::uint64_t> in(path, options);
+    std::size_t wrong = 0;
+    guarded([&] {
+      for (std::size_t i = 0; i < count; i += 512) wrong += in.data()[i] != i;
+    }).throw_if_failed();
+    ASSERT_EQ(wrong, 0U) << "allocation " << at << " failed";
+  }
+}
 
 }  // namespace
 

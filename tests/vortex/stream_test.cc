@@ -457,6 +457,23 @@ TEST(OutputStream, ReadingWhatWasNeverWrittenIsAnError) {
 #endif
 }
 
+// Another thread cancels when the last block has been handed over, and the sink has not been asked
+// to end.
+TEST(OutputStream, CancelledAtItsEndTheSinkKnows) {
+  BlockPool pool(test::small_blocks(2));
+  auto script = sink_script(4 * kB);
+  script->call_at = 1;
+  {
+    auto stream = stream_into(pool, script);
+    script->called = [&] { stream.cancel(ECANCELED, "at the end"); };
+    stream.data()[0] = 'a';
+    stream.data()[kB] = 'b';
+    EXPECT_EQ(test::error_of([&] { stream.finish(2 * kB); }), ECANCELED);
+  }
+  EXPECT_TRUE(script->abandoned);
+  EXPECT_EQ(script->finished_at, test::SinkScript::kNever);
+}
+
 TEST(OutputStream, WithoutFinishTheSinkKnows) {
   BlockPool pool(test::small_blocks(2));
   auto script = sink_script(4 * kB);

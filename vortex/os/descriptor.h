@@ -1,6 +1,7 @@
 // Descriptors that close themselves, events, and calls that a signal interrupts.
 #pragma once
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -37,6 +38,13 @@ class Descriptor {
   int descriptor_ = -1;
   bool owned_ = true;
 };
+
+// File systems of other machines, and of programs, may tell at the end alone that they have lost
+// what was written before. False: errno says why.
+inline bool writes_have_ended_well(int descriptor) noexcept {
+  const int copy = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 || close(copy) == 0 || errno == EINTR;
+}
 
 // An event for poll(2), or none, where the system has no descriptor left. All but making it may be
 // called inside a fault, by any thread.

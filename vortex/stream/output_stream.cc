@@ -144,7 +144,11 @@ void OutputStreamBase::finish_bytes(std::uint64_t length) {
       window_->vacate_all();
     }
   }
-  failure().throw_if_failed();
+  // Whoever cancels now has nothing left to break off but the sink.
+  if (const Failure failed = failure()) {
+    if (finished_) sink_->abandon();
+    failed.throw_if_failed();
+  }
   // Outside the lock: the sink may wait for disks, and cancel() must be able to wake it.
   const Status status = sink_->finish(length);
   if (!status.ok()) {

@@ -18,6 +18,7 @@ class VORTEX_EXPORT BackgroundTask {
   // Runs `task`, which may throw, and then `ended`, which may not. busy() is false before `ended`
   // is called. The task before must have been finished. The thread works for the log of the calling
   // thread, under `name`, which must stay. False: the system refuses a thread, and nothing was run.
+  // Throws std::bad_alloc likewise.
   bool start(const char* name, std::function<void()> task, std::function<void()> ended);
 
   bool busy() const noexcept { return busy_.load(std::memory_order_acquire); }
