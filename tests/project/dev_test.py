@@ -10,6 +10,7 @@ ends before all have run. What is measured is optimised.
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,11 @@ class Dev(unittest.TestCase):
         self.assertEqual(status, 1, text)
         self.assertIn("no test tow;", text)
         self.assertRegex(text, r"(?m)^0 passed, 1 failed$")
+
+    def test_those_for_aarch64_are_tests(self):
+        named = re.search(r"kAarch64Tests=\((.*?)\)", (SOURCE_ROOT / "dev").read_text(encoding="utf-8"), re.DOTALL)[1]
+        known = {path.stem for path in SOURCE_ROOT.glob("tests/*/*_test.cc")}
+        self.assertEqual(set(named.split()) - known, set())
 
     def test_what_is_measured_is_optimised(self):
         for verb in (["scaling"], ["bench", "none"], ["bench", "python"], ["bench", "ray"]):
