@@ -5,17 +5,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <set>
-#include <utility>
 #include <vector>
 
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
 #include "io/name/path_names.h"
-#include "vortex/detail/array/thread_team.h"
+#include "sort/job/request_costs.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/thread/activity.h"
@@ -73,63 +70,33 @@ bool punches_holes(const std::string& folder) {
 
 namespace {
 
-// 0: it cannot be measured.
-std::uint64_t measured_in(const SortResources& resources, const std::string& folder) {
+std::optional<std::uint64_t> measured_in(const SortResources& resources,
+                                         const std::string& folder) {
   const DiskSpeedOptions options{.bytes = std::uint64_t{16} << 20,
                                  .most_ns = 100'000'000,
                                  .request_bytes = std::size_t{256} << 10};
   try {
+    // Requests to files in memory are work of processors, which plans count as work of blocks.
+    if (!resources.open_disk && BlockFile::temporary(folder, false).in_memory()) return 0;
     const std::unique_ptr<Disk> disk =
         open_sort_disk(resources.open_disk, resources.backend, folder);
     return static_cast<std::uint64_t>(measure_request_cost(*disk, folder, options));
   } catch (const Error&) {
-    return 0;
-  }
-}
-
-// Disks that a program makes are not known by their file systems, nor are folders that are none: a
-// sort that needs one says what is wrong.
-std::optional<dev_t> measured_as(const SortResources& resources, const std::string& folder) {
-  if (resources.open_disk) return std::nullopt;
-  try {
-    return file_system_of(folder);
-  } catch (const Error&) {
     return std::nullopt;
   }
-}
-
-std::uint64_t cost_of(const SortResources& resources, const std::string& folder,
-                      std::optional<dev_t> file_system) {
-  static std::mutex mutex;
-  static std::map<dev_t, std::uint64_t> known;  // for the life of the process
-  if (!file_system) return measured_in(resources, folder);
-  {
-    const std::scoped_lock lock(mutex);
-    if (const auto found = known.find(*file_system); found != known.end()) return found->second;
-  }
-  const std::uint64_t cost = measured_in(resources, folder);
-  const std::scoped_lock lock(mutex);
-  return known.emplace(*file_system, cost).first->second;
 }
 
 }  // namespace
 
 std::uint64_t request_cost_of(const SortResources& resources,
                               const std::vector<std::string>& folders) {
-  // Folders of one disk would slow each other down.
-  std::vector<std::pair<std::string, std::optional<dev_t>>> measured;
-  std::set<dev_t> seen;
-  for (const std::string& folder : folders) {
-    const std::optional<dev_t> file_system = measured_as(resources, folder);
-    if (file_system && !seen.insert(*file_system).second) continue;
-    measured.emplace_back(folder, file_system);
-  }
-  std::vector<std::uint64_t> costs(measured.size());
-  detail::ThreadTeam team(static_cast<unsigned>(measured.size()));
-  team.run(measured.size(), [&](std::size_t i) {
-    costs[i] = cost_of(resources, measured[i].first, measured[i].second);
-  });
-  return *std::ranges::max_element(costs);
+  static RequestCosts costs;
+  const auto measure = [&](const std::string& folder) { return measured_in(resources, folder); };
+  if (!resources.open_disk) return costs.most_of(folders, measure);
+  // Disks that a program makes are not known by their file systems.
+  std::uint64_t most = 0;
+  for (const std::string& folder : folders) most = std::max(most, measure(folder).value_or(0));
+  return most;
 }
 
 void expect_room_for_runs(const std::vector<std::string>& folders, std::uint64_t bytes) {

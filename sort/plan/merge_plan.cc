@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "sort/merge/merge_passes.h"
@@ -54,14 +55,24 @@ std::size_t blocks_of_part(const RecordPlan& plan, std::uint64_t runs) {
          FileWriterBase::blocks_needed(writer, plan.block_bytes) + kBlocksForHead;
 }
 
-// That all threads have a part, as far as it is worth more than to hold what the parts take: two of
-// them are, and with many threads half of the pool.
+// That all threads have a part, as far as one is worth more than to hold what it takes. With p
+// parts the last merge takes a p-th of a pass, and what they take of the pool is written and read
+// again: the sum is the least where p^2 parts would take as much as the input. Few threads leave
+// most of the pool for what is held, and a disk whose requests are expensive is slower than two.
 std::size_t blocks_for_parts(const RecordPlan& plan, std::uint64_t runs) {
   constexpr unsigned kManyThreads = 8;
+  const unsigned threads = plan.request_cost_bytes < kExpensiveRequest ? plan.threads : 2;
   const std::size_t of_one = blocks_of_part(plan, runs);
-  const std::size_t share = plan.pool_blocks / (plan.threads < kManyThreads ? 4 : 2);
-  return std::min(plan.threads * of_one,
-                  std::max(share, std::min(2 * of_one, plan.pool_blocks / 2)));
+  if (threads < kManyThreads) {
+    return std::min(threads * of_one,
+                    std::max(plan.pool_blocks / 4, std::min(2 * of_one, plan.pool_blocks / 2)));
+  }
+  const std::uint64_t input = plan.input_bytes
+                                  ? detail::units_for(*plan.input_bytes, plan.block_bytes)
+                                  : std::numeric_limits<std::uint32_t>::max();
+  std::size_t parts = 2;
+  while (parts < threads && (parts + 1) * (parts + 1) * of_one <= input) ++parts;
+  return std::min(parts * of_one, plan.pool_blocks);
 }
 
 bool divides_merges(const RecordPlan& plan) noexcept {

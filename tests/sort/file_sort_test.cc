@@ -2,20 +2,28 @@
 #include "sort/job/file_sort.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "sort/job/request_costs.h"
 #include "sort/job/run_set.h"
 #include "sort/job/sort_context.h"
+#include "sort/job/sort_folders.h"
 #include "tests/support/error_of.h"
 #include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/threads.h"
+#include "vortex/disk.h"
 #include "vortex/external_sort.h"
 
 namespace vortex::test::file_sort_test { namespace {
@@ -214,6 +222,50 @@ TEST(SortContexts, FillInTheMemory) {
   resources.folder_speeds = {3};
   const SortContext context(resources, resources.folders);
   EXPECT_GT(context.resources().memory_bytes, 0u);
+}
+
+// Folders of one file system, and sorts that begin at once: each file system is measured once, and
+// one that could not be is tried again.
+TEST(RequestCosts, OfEachFileSystemAreMeasuredOnce) {
+  const test::TemporaryFolder folder;
+  const std::string one = folder.path() / "one", two = folder.path() / "two";
+  std::filesystem::create_directory(one);
+  std::filesystem::create_directory(two);
+  const std::vector<std::string> folders = {one, two, "/proc", one, "/proc/self", "/nowhere"};
+  for (int round = 0; round < 20; ++round) {
+    RequestCosts costs;
+    std::atomic<unsigned> of_folder{0}, of_proc{0};
+    const auto measure = [&](const std::string& name) -> std::optional<std::uint64_t> {
+      EXPECT_NE(name, "/nowhere");
+      if (name == one || name == two) return of_folder++ + 1000;
+      if (of_proc++ == 0) return std::nullopt;
+      return 2000;
+    };
+    std::array<std::uint64_t, 8> most{};
+    run_together(most.size(), [&](std::size_t i) { most[i] = costs.most_of(folders, measure); });
+    EXPECT_EQ(of_folder, 1U);
+    EXPECT_EQ(of_proc, 2U);
+    EXPECT_EQ(std::ranges::count(most, 1000U), 1);  // when the other one could not be measured
+    EXPECT_EQ(std::ranges::count(most, 2000U), 7);
+    EXPECT_EQ(costs.most_of({"/nowhere"}, {}), 0U);
+    EXPECT_EQ(costs.most_of({two}, {}), 1000U);
+  }
+}
+
+// They have no disk, and nothing is measured.
+TEST(RequestCosts, OfFilesInMemoryAreNone) {
+  if (access("/dev/shm", W_OK) != 0) GTEST_SKIP() << "there is no /dev/shm";
+  SortResources resources;
+  const std::vector<std::string> folders = {"/dev/shm"};
+  EXPECT_EQ(request_cost_of(resources, folders), 0U);
+  // A disk of the program's own is measured wherever it is.
+  unsigned opened = 0;
+  resources.open_disk = [&](const std::string&) {
+    ++opened;
+    return open_disk();
+  };
+  request_cost_of(resources, folders);
+  EXPECT_EQ(opened, 1U);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <random>
@@ -178,6 +179,39 @@ TEST(SortPlan, ExpensiveRequestsMakeLargeBlocks) {
     EXPECT_GE(block_of(memory_bytes, 1600 << 10), 2 * cheap);
   }
   EXPECT_EQ(block_of(1024 * kMiB, 0), 2 * kMiB);
+}
+
+// Each thread merges a part where requests cost little, as to files in memory; where they cost as
+// much as blocks, the disk is slower than two threads. Neither one thread nor two give up what they
+// hold of the last run for it. Records that straddle blocks hold two of each run.
+TEST(SortPlan, AllThreadsMergePartsWhereRequestsAreCheap) {
+  const auto plan_of = [](std::size_t record_bytes, unsigned threads, std::uint64_t cost) {
+    SortPlanRequest request =
+        request_of(12'000 * kMiB / record_bytes * record_bytes, record_bytes, 1024 * kMiB);
+    request.threads = threads;
+    request.scratch_per_record = record_bytes == 8 ? 8 : 16;
+    request.request_cost_bytes = cost;
+    request.in_parts = true;
+    return consistent_plan(request);
+  };
+  for (const std::size_t record_bytes : {8U, 16U, 100U}) {
+    const std::uint64_t held = plan_of(record_bytes, 1, 0).told().kept_bytes;
+    for (const unsigned threads : {1U, 2U, 4U, 16U}) {
+      SCOPED_TRACE(std::to_string(threads) + " threads, records of " +
+                   std::to_string(record_bytes));
+      for (const std::uint64_t cost : {0U, 40U << 10, 250U << 10}) {
+        const SortPlan plan = plan_of(record_bytes, threads, cost).told();
+        EXPECT_GE(plan.merge_parts, std::min(threads, record_bytes == 100 ? 12U : 16U));
+        EXPECT_LE(plan.block_bytes, 2 * kMiB);
+        if (threads <= 2) {
+          EXPECT_GE(plan.kept_bytes, held / 10 * 9);
+        }
+      }
+      const SortPlan far = plan_of(record_bytes, threads, 1600 << 10).told();
+      EXPECT_LE(far.merge_parts, 2U);
+      EXPECT_GE(far.block_bytes, 2 * kMiB);
+    }
+  }
 }
 
 // A little more than the memory is read and written at once, in eight runs; longer inputs in runs
