@@ -1,6 +1,6 @@
 // Calls on arrays beside the plain sort: the order of keys as places, several arrays sorted by one,
 // the record at one place, the first records, one sequence in several arrays, one record of each
-// key.
+// key; and which thread of a sort calls.
 #pragma once
 
 #include <algorithm>
@@ -24,6 +24,15 @@
 #include "vortex/version.h"
 
 namespace vortex { inline namespace v0 {
+
+// The number of the calling thread in its sort, for functions of the program (keys, comparators,
+// keys of lines) that keep something for each thread that calls them: 0 to `threads` - 1, as
+// SortOptions or SortResources say (with 0, as many as there are processors). Threads that are in
+// functions of one sort at the same time have different numbers, for sorts in memory and of files;
+// a thread may have another one in its next call. 0 outside sorts. A function that sorts itself has
+// the numbers of the inner sort meanwhile, where that has several threads. Takes nanoseconds; any
+// thread may ask, inside a fault too.
+VORTEX_EXPORT unsigned sort_thread() noexcept;
 
 // A type that places are told in.
 template <typename T>

@@ -12,12 +12,14 @@
 namespace vortex { inline namespace v0 {
 
 RunCollection::RunCollection(const RecordOrder& order, const RecordPlan& plan, BlockPool& pool,
-                             SortWatch& watch, RunStoreOptions for_store, bool unique)
+                             SortWatch& watch, RunStoreOptions for_store, bool unique,
+                             Askers* askers)
     : RunList(pool, watch, std::move(for_store),
               {plan.compression, plan.block_bytes, order.record_bytes()}),
       order_(order),
       plan_(plan),
-      unique_(unique) {}
+      unique_(unique),
+      askers_(askers) {}
 
 void RunCollection::form(std::uint64_t most_bytes, const Writing& write) {
   add(write_run(plan_.run_write_behind, most_bytes, write));
@@ -60,6 +62,7 @@ RunMergeOptions RunCollection::merge_options(std::size_t read_buffers, unsigned 
   options.unique = unique_;
   options.most_records = plan_.first_records;
   options.cancelled = &watch().stopped();
+  options.askers = askers_;
   return options;
 }
 

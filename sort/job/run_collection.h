@@ -31,7 +31,7 @@ class RunCollection final : public RunList<Run> {
   using Writing = std::function<void(RecordOutput& out)>;
 
   RunCollection(const RecordOrder& order, const RecordPlan& plan, BlockPool& pool, SortWatch& watch,
-                RunStoreOptions for_store, bool unique);
+                RunStoreOptions for_store, bool unique, Askers* askers);
 
   // Calls `write` with an output that is a new run of `most_bytes` at most. Throws what `write`
   // throws and what the disks report.
@@ -80,6 +80,7 @@ class RunCollection final : public RunList<Run> {
   const RecordOrder& order_;
   const RecordPlan& plan_;
   const bool unique_;
+  Askers* const askers_;  // for whom merges ask
   // One of them.
   std::optional<RunWriter> writer_;
   std::optional<FallingRunWriter> falling_;

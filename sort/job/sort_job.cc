@@ -12,19 +12,26 @@
 #include "sort/plan/forming_plan.h"
 #include "sort/plan/memory_limits.h"
 #include "sort/record/forecast_keys.h"
+#include "sort/record/format_order.h"
 #include "sort/runs/bucket_sorters.h"
 #include "sort/runs/run_writer.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
+#include "vortex/thread/askers.h"
 #include "vortex/thread/control_groups.h"
 
 namespace vortex { inline namespace v0 {
 
 SortJob::SortJob(std::shared_ptr<const RecordOrder> order, SortContext& context, bool unique)
-    : order_(std::move(order)), context_(context), unique_(unique) {}
+    : order_(std::move(order)), context_(context), unique_(unique) {
+  const unsigned threads = detail::ThreadTeam::resolve(context_.resources().threads);
+  const bool asks = dynamic_cast<const FormatOrder*>(order_.get()) == nullptr;
+  if (asks && threads > 1) for_order_.emplace(threads);
+}
 
 // The tasks beside end soon.
 SortJob::~SortJob() {
@@ -67,7 +74,7 @@ void SortJob::start(const RecordPlan& plan, Warming warming, const char* name,
   RunStoreOptions for_store = context_.run_store_options();
   may_be_output_ = static_cast<bool>(run_file);
   if (may_be_output_) for_store.open_file = [run_file](std::size_t) { return run_file(); };
-  runs_.emplace(*order_, plan_, *pool(), watch(), std::move(for_store), unique_);
+  runs_.emplace(*order_, plan_, *pool(), watch(), std::move(for_store), unique_, askers());
 }
 
 void SortJob::begin_forming() {
@@ -100,6 +107,7 @@ void SortJob::take_first(const std::byte* records, std::uint64_t count, Readers 
     const auto some = static_cast<std::size_t>(std::min<std::uint64_t>(count, at_once));
     std::span<const std::byte> wanted;
     {
+      const Asking asking(askers());
       const WorkSpan span(SpanKind::kPartition);
       guarded([&] {
         if (few_) return few_->take(records, some);
@@ -131,6 +139,7 @@ void SortJob::put(const std::byte* records, std::uint64_t count, Readers readers
     const std::uint32_t ticket = formation_->room_event().ticket();
     std::size_t taken = 0;
     {
+      const Asking asking(askers());
       const WorkSpan span(SpanKind::kPartition);
       guarded([&] { taken = formation_->push(records, offered, readers); }).throw_if_failed();
     }
@@ -154,16 +163,21 @@ bool SortJob::begins_early() const noexcept {
 void SortJob::keep_ahead() {
   while (begins_early()) {
     begin_runs();
-    if (!emits_beside_ || !formation_->close_next()) break;
+    if (!emits_beside_ || !close_next()) break;
   }
+}
+
+bool SortJob::close_next() {
+  const Asking asking(askers());
+  return formation_->close_next();
 }
 
 void SortJob::make_room(std::uint32_t ticket) {
   begin_runs();
   if (!emits_beside_) {
-    formation_->close_next();
+    close_next();
     emit_closed();
-  } else if (!formation_->wants_room() || !formation_->close_next()) {
+  } else if (!formation_->wants_room() || !close_next()) {
     await_room(ticket);
   }
 }
@@ -182,7 +196,7 @@ void SortJob::end_forming() {
   if (in_memory()) return;
   while (formation_->records() != 0 && !can_keep_rest()) {
     const std::uint32_t ticket = formation_->room_event().ticket();
-    if (formation_->close_next()) {
+    if (close_next()) {
       if (!emits_beside_) emit_closed();
     } else {
       await_room(ticket);
@@ -294,6 +308,7 @@ void SortJob::emit_closed() {
 }
 
 void SortJob::emit_next(Written written) {
+  const Asking asking(askers());
   const RunFormation::Next next = formation_->next();
   if (!run_) run_.emplace(*this, written, next.falls);
   if (next.falls) runs_->begin_part(next.bytes);
@@ -310,6 +325,7 @@ void SortJob::emit_next(Written written) {
 }
 
 void SortJob::emit_all(RecordOutput& out) {
+  const Asking asking(askers());
   SortedOutput sorted(*order_, unique_, plan_.first_records, out);
   guarded([&] {
     few_ ? few_->emit(sorted.to()) : formation_->emit(sorted.to(), &sorted);

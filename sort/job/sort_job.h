@@ -21,6 +21,7 @@
 #include "vortex/memory_budget.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/askers.h"
 #include "vortex/thread/background_task.h"
 #include "vortex/thread/futex.h"
 #include "vortex/vanishing_array.h"
@@ -140,11 +141,13 @@ class SortJob final {
     SortedOutput sorted;
   };
 
+  Askers* askers() noexcept { return for_order_ ? &*for_order_ : nullptr; }
   void take_first(const std::byte* records, std::uint64_t count, Readers readers);
   void put(const std::byte* records, std::uint64_t count, Readers readers);
   void shrink();
   bool begins_early() const noexcept;
   void begin_runs();
+  bool close_next();
   void keep_ahead();
   void make_room(std::uint32_t ticket);
   // Until a block has been given back since the ticket, or nothing is emitted any more.
@@ -157,6 +160,7 @@ class SortJob final {
   void emit_all(RecordOutput& out);
 
   const std::shared_ptr<const RecordOrder> order_;
+  std::optional<Askers> for_order_;  // where it calls the program, and several threads do
   SortContext& context_;
   const bool unique_;
   RecordPlan plan_;

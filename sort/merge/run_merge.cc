@@ -101,6 +101,7 @@ PartMerge::PartMerge(const RecordOrder& order, RunStore& store,
                      std::shared_ptr<std::vector<Run>> runs, const RecordPart& part,
                      RunMergeOptions options)
     : order_(order), options_(std::move(options)), runs_(std::move(runs)), records_(part.records) {
+  const Asking asking(options_.askers);
   const std::size_t record_bytes = order.record_bytes();
   std::vector<RunSlice> slices;
   for (std::size_t i = 0; i < runs_->size(); ++i) {
@@ -142,6 +143,7 @@ void PartMerge::open_streams(std::size_t window) {
 }
 
 std::uint64_t PartMerge::merge_to(RecordOutput& out) {
+  const Asking asking(options_.askers);
   SortedOutput sorted(order_, options_.unique, options_.most_records, out);
   // How much is merged between two looks at what others want.
   const std::size_t record_bytes = order_.record_bytes();

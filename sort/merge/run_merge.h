@@ -18,6 +18,7 @@
 #include "vortex/input_stream.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/askers.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -39,6 +40,7 @@ struct RunMergeOptions {
   // merged. Must not throw.
   std::function<void(std::uint64_t merged_bytes)> progress = {};
   MergePrefetcherStatistics* statistics = nullptr;  // set at the end
+  Askers* askers = nullptr;                         // for whom the threads of the merge ask
   RunningMerges* running = nullptr;                 // others may want the memory of this merge
 };
 

@@ -4,6 +4,7 @@
 
 #include "vortex/detail/array/streaming_copy.h"
 #include "vortex/error.h"
+#include "vortex/thread/askers.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -72,8 +73,9 @@ bool Partitioners::put(const std::byte* records, std::size_t count,
   if (!team_) start();
   const std::size_t record_bytes = order_.record_bytes();
   const auto first_of = [&](std::size_t stripe) { return count * stripe / stripes_.size(); };
-  const auto each_stripe = [&](const auto& work) {
+  const auto each_stripe = [&, askers = Asking::askers()](const auto& work) {
     team_->run(stripes_.size(), [&](std::size_t i) {
+      const Asking asking(askers);
       work(*stripes_[i], records + first_of(i) * record_bytes, first_of(i + 1) - first_of(i));
     });
   };

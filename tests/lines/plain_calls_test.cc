@@ -114,6 +114,21 @@ TEST_F(PlainCall, OfFiles) {
   }
 }
 
+// vortex/array_calls.h
+TEST_F(PlainCall, OfFunctionsThatKeepSomethingForEachThread) {
+  std::vector<std::uint32_t> numbers(1'000'000, 7);
+  std::vector<std::uint64_t> calls(4);
+  vortex::sort(
+      std::span(numbers),
+      [&](std::uint32_t number) {
+        ++calls[vortex::sort_thread()];
+        return number;
+      },
+      {.threads = 4});
+  // ----
+  EXPECT_GE(calls[0] + calls[1] + calls[2] + calls[3], 1'000'000U);
+}
+
 TEST_F(PlainCall, OfStreams) {
   {
     // vortex/block_pool.h

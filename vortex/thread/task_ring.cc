@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "vortex/thread/activity.h"
+#include "vortex/thread/askers.h"
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
 #include "vortex/thread/race_detector.h"
@@ -18,6 +19,7 @@ class TaskRing::Impl {
   Impl(Kind kind, std::size_t slots, unsigned threads, Work work)
       : kind_(kind == Kind::kSort ? SpanKind::kSort : SpanKind::kMerge),
         work_(std::move(work)),
+        askers_(Asking::askers()),
         done_(slots) {
     threads_.reserve(threads);
     for (unsigned i = 1; i < threads; ++i) {
@@ -63,6 +65,7 @@ class TaskRing::Impl {
   bool start_worker(unsigned number) {
     const auto body = [this, number, log = Working::log()] {
       try {
+        os::set_sort_thread(number);
         const Working working(log, "worker", number);
         while (is_any_waiting()) do_next(number);
       } catch (const std::bad_alloc&) {
@@ -93,6 +96,7 @@ class TaskRing::Impl {
         static_cast<std::size_t>(begun_.fetch_add(1, std::memory_order_acq_rel) % done_.size());
     note_acquired(&begun_);
     {
+      const Asking asking(askers_);
       const WorkSpan span(kind_);
       work_(slot, worker);
     }
@@ -103,6 +107,7 @@ class TaskRing::Impl {
 
   const SpanKind kind_;
   const Work work_;
+  Askers* const askers_;
   std::uint64_t submitted_ = 0;
   std::uint64_t released_ = 0;
   std::vector<std::atomic<bool>> done_;

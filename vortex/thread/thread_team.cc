@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "vortex/thread/askers.h"
 #include "vortex/thread/control_groups.h"
 #include "vortex/thread/futex.h"
 #include "vortex/thread/masked_thread.h"
@@ -31,6 +32,7 @@ class ThreadTeam::Impl {
   void work_within(Around around) { around_ = std::move(around); }
 
   void run(std::size_t parts, const std::function<void(std::size_t)>& part) {
+    const Numbered caller(0);
     // In a forked child the lock may be held by a thread that is not there.
     if (parts <= 1 || started_ == 0 || owner_ != getpid()) {
       for (std::size_t i = 0; i < parts; ++i) part(i);
@@ -58,10 +60,21 @@ class ThreadTeam::Impl {
   }
 
  private:
+  // What sort_thread() tells meanwhile.
+  class Numbered {
+   public:
+    explicit Numbered(unsigned number) noexcept : before_(os::set_sort_thread(number)) {}
+    ~Numbered() { os::set_sort_thread(before_); }
+
+   private:
+    const unsigned before_;
+  };
+
   bool start(MaskedThread& worker, unsigned number) {
     try {
       return worker.start(
                  [this, number] {
+                   os::set_sort_thread(number);
                    while (work_.acquire()) work(number);
                  },
                  ThreadSignals::kOwnFaults) == 0;

@@ -1,0 +1,179 @@
+// Which of a sort's threads calls a function of the program.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/sort/record_lists.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/small_sorts.h"
+#include "vortex/array_calls.h"
+#include "vortex/external_sort.h"
+#include "vortex/sorter.h"
+
+namespace vortex::test::sort_thread_test { namespace {
+
+constexpr unsigned kManyThreads[] = {1, 2, 7, 64};
+
+// Of the threads that are in functions of one sort at the same time, each has a number of its own,
+// less than `threads`.
+class Callers {
+ public:
+  explicit Callers(unsigned threads)
+      : threads_(threads), inside_(std::make_unique<std::atomic<int>[]>(threads)) {}
+
+  // A call of a function begins and ends. Of few records it is looked at: that makes threads wait
+  // for each other.
+  void call(std::uint64_t value) noexcept {
+    if (value % 16 != 5) return;
+    const unsigned number = sort_thread();
+    if (number >= threads_) {
+      ++wrong_;
+      return;
+    }
+    if (inside_[number].fetch_add(1) != 0) ++shared_;
+    if (value % 32768 == 5) std::this_thread::yield();  // others may come meanwhile
+    for (unsigned most = most_.load(); number > most;) {
+      if (most_.compare_exchange_weak(most, number)) break;
+    }
+    if (sort_thread() != number) ++wrong_;
+    inside_[number].fetch_sub(1);
+  }
+
+  // The greatest number there was.
+  unsigned expect_good() const {
+    EXPECT_EQ(wrong_, 0);
+    EXPECT_EQ(shared_, 0);
+    EXPECT_EQ(sort_thread(), 0U);
+    return most_;
+  }
+
+ private:
+  const unsigned threads_;
+  const std::unique_ptr<std::atomic<int>[]> inside_;
+  std::atomic<int> wrong_{0}, shared_{0};
+  std::atomic<unsigned> most_{0};
+};
+
+struct Less {
+  Callers* callers;
+  bool operator()(const KeyAndValue& a, const KeyAndValue& b) const noexcept {
+    callers->call(a.value);
+    return a.key < b.key;
+  }
+};
+
+std::vector<KeyAndValue> random_records(std::size_t count, std::mt19937_64& random) {
+  std::vector<KeyAndValue> records(count);
+  for (std::size_t i = 0; i < count; ++i) records[i] = {random() % count, i};
+  return records;
+}
+
+SortResources small_resources(unsigned threads) {
+  SortResources resources;
+  resources.memory_bytes = std::uint64_t{2} << 20;
+  resources.block_bytes = std::size_t{16} << 10;
+  resources.threads = threads;
+  resources.folders = {fast_folder()};
+  return resources;
+}
+
+TEST(SortThread, OfComparatorsOfFiles) {
+  auto random = test_random();
+  std::vector<KeyAndValue> records = random_records(std::size_t{3} << 17, random);
+  Files files;
+  const auto* const bytes = reinterpret_cast<const std::byte*>(records.data());
+  files.add_input(Bytes(bytes, bytes + records.size() * sizeof(KeyAndValue)));
+  std::ranges::stable_sort(records, {}, &KeyAndValue::key);
+  for (const unsigned threads : kManyThreads) {
+    SCOPED_TRACE(threads);
+    Callers callers(threads);
+    auto options = files.options();
+    options.resources = small_resources(threads);
+    const SortReport report = external_sort<KeyAndValue>(options, Less{&callers});
+    EXPECT_GT(report.runs, 1U);
+    EXPECT_EQ(callers.expect_good() > 0, threads > 1);
+    const Bytes sorted = read_file(files.output());
+    ASSERT_EQ(sorted.size(), records.size() * sizeof(KeyAndValue));
+    EXPECT_EQ(std::memcmp(sorted.data(), records.data(), sorted.size()), 0);
+  }
+}
+
+TEST(SortThread, OfComparatorsOfSorters) {
+  auto random = test_random();
+  std::vector<KeyAndValue> records = random_records(std::size_t{3} << 17, random);
+  std::vector<KeyAndValue> expected = records;
+  std::ranges::stable_sort(expected, {}, &KeyAndValue::key);
+  for (const unsigned threads : kManyThreads) {
+    SCOPED_TRACE(threads);
+    Callers callers(threads);
+    Sorter<KeyAndValue, Less> sorter(small_resources(threads), Less{&callers});
+    sorter.push(records);
+    sorter.sort();
+    EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sorter.begin(), sorter.end(),
+                           [](const KeyAndValue& a, const KeyAndValue& b) {
+                             return a.key == b.key && a.value == b.value;
+                           }));
+    EXPECT_EQ(callers.expect_good() > 0, threads > 1);
+  }
+}
+
+TEST(SortThread, OfKeysInMemory) {
+  auto random = test_random();
+  const std::vector<KeyAndValue> records = random_records(std::size_t{1} << 21, random);
+  for (const unsigned threads : kManyThreads) {
+    SCOPED_TRACE(threads);
+    Callers callers(threads);
+    const auto key = [&](const KeyAndValue& record) {
+      callers.call(record.value);
+      return record.key;
+    };
+    std::vector<KeyAndValue> sorted = records;
+    sort(std::span(sorted), key, {.threads = threads});
+    EXPECT_TRUE(std::ranges::is_sorted(sorted, {}, &KeyAndValue::key));
+    EXPECT_EQ(callers.expect_good() > 0, threads > 1);
+    std::vector<std::uint32_t> places(records.size());
+    argsort_into(std::span(records), key, std::span(places), {.threads = threads});
+    EXPECT_TRUE(
+        std::ranges::is_sorted(places, {}, [&](std::uint32_t i) { return records[i].key; }));
+    callers.expect_good();
+  }
+}
+
+// A function that sorts has the numbers of the inner sort meanwhile, and then its own again.
+TEST(SortThread, OfSortsWithinFunctions) {
+  auto random = test_random();
+  std::vector<KeyAndValue> records = random_records(std::size_t{1} << 21, random);
+  const std::vector<KeyAndValue> inner_records = records;
+  Callers outer(7), inner(2);
+  std::atomic<int> sorts{0};
+  sort(std::span(records),
+       [&](const KeyAndValue& record) {
+         outer.call(record.value);
+         if (record.value == 1029 && sorts++ == 0) {
+           std::vector<KeyAndValue> some = inner_records;
+           const unsigned before = sort_thread();
+           sort(std::span(some),
+                [&](const KeyAndValue& here) {
+                  inner.call(here.value);
+                  return here.key;
+                },
+                {.threads = 2});
+           EXPECT_EQ(sort_thread(), before);
+         }
+         return record.key;
+       },
+       {.threads = 7});
+  outer.expect_good();
+  inner.expect_good();
+  EXPECT_GT(sorts, 0);
+}
+
+}}  // namespace vortex::test::sort_thread_test
