@@ -5,11 +5,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "sort/runs/run_buckets.h"
 #include "tests/sort/record_lists.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/random_seed.h"
@@ -143,6 +147,40 @@ TEST(SortThread, OfKeysInMemory) {
     argsort_into(std::span(records), key, std::span(places), {.threads = threads});
     EXPECT_TRUE(
         std::ranges::is_sorted(places, {}, [&](std::uint32_t i) { return records[i].key; }));
+    callers.expect_good();
+  }
+}
+
+// More inputs than a thread's piece of 512 KiB has 2 KiB of each: pieces are longer then, and all
+// threads merge.
+TEST(SortThread, OfMergesOfHundredsOfInputs) {
+  auto random = test_random();
+  constexpr std::size_t kInputs = 300, kRecords = 2000;
+  std::vector<KeyAndValue> records = random_records(kInputs * kRecords, random);
+  std::vector<MergeInput> inputs;
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    const std::span<KeyAndValue> input = std::span(records).subspan(i * kRecords, kRecords);
+    std::ranges::stable_sort(input, {}, &KeyAndValue::key);
+    inputs.push_back({reinterpret_cast<const std::byte*>(input.data()), kRecords});
+  }
+  std::vector<KeyAndValue> expected = records, merged(records.size());
+  std::ranges::stable_sort(expected, {}, &KeyAndValue::key);
+  for (const unsigned threads : {2U, 7U, 16U}) {
+    SCOPED_TRACE(threads);
+    Callers callers(threads);
+    const detail::ComparatorRules<KeyAndValue, Less> rules(Less{&callers});
+    const MergeRoom room{.block_bytes = std::size_t{256} << 10,
+                         .working_bytes = std::size_t{64} << 20,
+                         .threads = threads,
+                         .window_blocks = 2};
+    using Parallel = detail::ParallelMerge<detail::ComparatorRules<KeyAndValue, Less>>;
+    EXPECT_TRUE(Parallel::suits(rules, kInputs, room));
+    const detail::OrderBy<detail::ComparatorRules<KeyAndValue, Less>> order(rules);
+    PlaceOutput out(reinterpret_cast<std::byte*>(merged.data()));
+    const std::unique_ptr<RecordMerge> merge = order.merge(inputs, room);
+    merge->start();
+    merge->merge(records.size(), out);
+    EXPECT_EQ(std::memcmp(merged.data(), expected.data(), merged.size() * sizeof(KeyAndValue)), 0);
     callers.expect_good();
   }
 }
