@@ -91,7 +91,7 @@ void ForecastAndFlush::choose_flushes() noexcept {
   for (unsigned disk = 0; disk < disks(); ++disk) to_read += lookahead_.head(disk) != kNoPosition;
   std::size_t free = free_buffers();
   for (Position position = known(); free < to_read;) {
-    assert(position > next_taken_);
+    assert(position > 0);
     --position;
     if (state(position) != State::kReady) continue;
     marked_ = std::min(marked_, position);  // step 6 (c)
@@ -120,8 +120,6 @@ void ForecastAndFlush::fill_lookahead() noexcept {
 
 // Step 11 (b).
 void ForecastAndFlush::on_taken(Position position) noexcept {
-  assert(position == next_taken_);
-  next_taken_ = position + 1;
   if (position != marked_) return;
   marked_ = next_marked_;
   read_due_ = true;
@@ -174,9 +172,8 @@ Position AsynchronousForecastAndFlush::last_ready() noexcept {
   return kNoPosition;
 }
 
-void AsynchronousForecastAndFlush::on_taken(Position position) noexcept {
-  assert(position == next_taken_);
-  next_taken_ = position + 1;
+void AsynchronousForecastAndFlush::on_taken(Position) noexcept {
+  while (next_taken_ < known() && state(next_taken_) >= State::kHeld) ++next_taken_;
 }
 
 }}  // namespace vortex::v0

@@ -57,8 +57,8 @@ class DiskLookahead {
 // A block that would be flushed and then be the first to be read from its disk again stays, and
 // that disk reads nothing (footnote 10). Behind the last block of a disk no buffer is asked for it.
 //
-// The lookahead queue of the paper is the range of known positions that are not yet taken, so its
-// head is the next block the merge takes; the merge must take blocks in the order of need.
+// The lookahead queue of the paper is the range of known positions that are not yet taken. Where
+// blocks are taken in another order, `marked` is waited for all the same.
 class ForecastAndFlush final : public PrefetchPolicy {
  public:
   // 2R + D for a merge that holds one block of each of R runs; in general held_blocks + R + D.
@@ -85,7 +85,6 @@ class ForecastAndFlush final : public PrefetchPolicy {
   bool read_due_ = false;  // `marked` has begun to participate
   Position marked_ = kNoPosition;
   Position next_marked_ = kNoPosition;
-  Position next_taken_ = 0;  // head of the lookahead queue
   std::size_t in_flight_ = 0;
   std::vector<PrefetchAction> planned_;  // what remains of the parallel read, drops first
   std::size_t planned_done_ = 0;
@@ -117,7 +116,7 @@ class AsynchronousForecastAndFlush final : public PrefetchPolicy {
   DiskLookahead lookahead_;
   const unsigned reads_per_disk_;
   std::vector<unsigned> reading_;  // reads queued on each disk
-  Position next_taken_ = 0;
+  Position next_taken_ = 0;        // head of the lookahead queue
 };
 
 }}  // namespace vortex::v0

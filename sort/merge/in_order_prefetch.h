@@ -15,9 +15,6 @@ namespace vortex { inline namespace v0 {
 
 // Fetches blocks in a fixed order, each as soon as a buffer is free. Never drops one.
 class InOrderPrefetch : public PrefetchPolicy {
- public:
-  bool takes_in_any_order() const noexcept final { return true; }
-
  protected:
   using PrefetchPolicy::PrefetchPolicy;
 

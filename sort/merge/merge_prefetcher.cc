@@ -35,10 +35,9 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
     first_block_.push_back(static_cast<std::uint32_t>(blocks));
     blocks += slice.blocks();
   }
-  assert(blocks < kNoBlock);
+  assert(blocks < kNoBuffer);
   buffer_of_block_.assign(blocks, kNoBuffer);
   use_of_block_.assign(blocks, Use::kNone);
-  block_at_position_.assign(policy_->blocks(), kNoBlock);
 }
 
 MergePrefetcher::~MergePrefetcher() {
@@ -116,7 +115,6 @@ void MergePrefetcher::send() noexcept {
 
 void MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
   const std::uint32_t number = number_of(action.block);
-  block_at_position_[action.position] = number;
   const std::uint32_t own = buffer_of_block_[number];
   if (own != kNoBuffer) {
     // The merge came for it first.
@@ -133,7 +131,7 @@ void MergePrefetcher::fetch(const PrefetchAction& action) noexcept {
     return;
   }
   policy_->fetched(action.position);
-  tell_taken(action.position);
+  tell_use(action.position, number);
 }
 
 // If the merge has taken the block since, the policy will be told again that it is fetched.
@@ -261,23 +259,11 @@ void MergePrefetcher::settle(std::uint32_t index) noexcept {
   policy_->fetched(buffer.position);
 }
 
-// Tells the policy that the merge takes the block, and has given it back.
-void MergePrefetcher::tell_taken(Position position) noexcept {
-  if (policy_->takes_in_any_order()) {
-    if (position != kNoPosition) tell_of(position);
-    return;
-  }
-  while (next_taken_ < block_at_position_.size() && tell_of(next_taken_)) ++next_taken_;
-}
-
-// False: the merge has not taken it, or the policy has not fetched it.
-bool MergePrefetcher::tell_of(Position position) noexcept {
-  const std::uint32_t number = block_at_position_[position];
-  if (number == kNoBlock || use_of_block_[number] == Use::kNone) return false;
-  if (!policy_->ready(position)) return false;
+// Tells the policy that the merge has taken a block that is there for it, and has given it back.
+void MergePrefetcher::tell_use(Position position, std::uint32_t number) noexcept {
+  if (use_of_block_[number] == Use::kNone) return;
   policy_->taken(position);
   if (use_of_block_[number] == Use::kReleased) policy_->released(position);
-  return true;
 }
 
 void MergePrefetcher::settle_ended() noexcept {
@@ -334,7 +320,7 @@ Source::Taken MergePrefetcher::hand_out(std::uint32_t index) noexcept {
   }
   buffer.state = State::kTaken;
   use_of_block_[number_of(needed)] = Use::kTaken;
-  tell_taken(buffer.position);
+  if (buffer.position != kNoPosition) tell_use(buffer.position, number_of(needed));
   const std::uint64_t of_run = slice.first_block + needed.index;
   if (of_run >= slice.freed_begin && of_run < slice.freed_end) {
     slice.run->free_block(of_run, punch_holes_);
@@ -354,10 +340,7 @@ void MergePrefetcher::release(std::uint32_t run, std::uint64_t index, Block) noe
   if (!first_error_.ok() || stopped_) return;
   settle_ended();
   if (!first_error_.ok()) return;
-  // Else it will be told when it learns that the block is taken.
-  if (position != kNoPosition && (policy_->takes_in_any_order() || position < next_taken_)) {
-    policy_->released(position);
-  }
+  if (position != kNoPosition) policy_->released(position);
   read_owed();
   carry_out();
 }

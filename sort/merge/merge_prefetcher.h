@@ -72,11 +72,10 @@ struct RunSlice {
 // gives one back. The slots of a block are freed when the merge takes it. After the first error
 // nothing more is read, and everybody gets that error.
 //
-// The order of need may be a guess. A policy that must be told of blocks in that order learns of
-// one that the merge takes too early when all in front of it have been taken. Where the merge waits
-// for a block that the policy has not fetched, and nothing is being read, that block is read at
-// once; if no buffer is free, it gets the one of the block that is needed last, as far as is known,
-// which is read once more. So the merge never waits for ever, and takes no other buffers.
+// The order of need may be a guess. Where the merge waits for a block that the policy has not
+// fetched, and nothing is being read, that block is read at once; if no buffer is free, it gets the
+// one of the block that is needed last, as far as is known, which is read once more. So the merge
+// never waits for ever, and takes no other buffers.
 //
 // take() and release() are called inside faults, by one thread at a time.
 //
@@ -121,7 +120,6 @@ class MergePrefetcher {
 
  private:
   static constexpr std::uint32_t kNoBuffer = ~std::uint32_t{0};
-  static constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
 
   enum class State : std::uint8_t { kReading, kThere, kTaken };
   // What the merge has done with a block.
@@ -163,8 +161,7 @@ class MergePrefetcher {
   void free(std::uint32_t buffer) noexcept;
   void settle_ended() noexcept;
   void settle(std::uint32_t buffer) noexcept;
-  void tell_taken(Position position) noexcept;
-  bool tell_of(Position position) noexcept;
+  void tell_use(Position position, std::uint32_t number) noexcept;
   Source::Taken hand_out(std::uint32_t buffer) noexcept;
   std::optional<std::uint32_t> oldest_under_way() const noexcept;
 
@@ -184,14 +181,12 @@ class MergePrefetcher {
   std::vector<std::uint32_t> under_way_;
   std::vector<Owed> owed_;
   // The blocks of all runs are numbered through.
-  std::vector<std::uint32_t> first_block_;        // of each run
-  std::vector<std::uint32_t> buffer_of_block_;    // of each block
-  std::vector<Use> use_of_block_;                 // of each block
-  std::vector<std::uint32_t> block_at_position_;  // once the policy has fetched it
-  std::size_t most_buffers_;                      // from now on
-  std::size_t retired_ = 0;                       // of the buffers, not used any more
-  std::uint32_t awaited_ = kNoBuffer;             // whose read the merge waits for
-  Position next_taken_ = 0;  // the policy is told of it next, unless it takes any
+  std::vector<std::uint32_t> first_block_;      // of each run
+  std::vector<std::uint32_t> buffer_of_block_;  // of each block
+  std::vector<Use> use_of_block_;               // of each block
+  std::size_t most_buffers_;                    // from now on
+  std::size_t retired_ = 0;                     // of the buffers, not used any more
+  std::uint32_t awaited_ = kNoBuffer;           // whose read the merge waits for
   std::uint64_t fetches_ = 0;
   std::uint64_t unforeseen_ = 0;
   bool started_ = false;

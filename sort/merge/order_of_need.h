@@ -65,8 +65,8 @@ class KnownOrder final : public OrderOfNeed {
 // as they must in the merge too: with whole keys as forecasts and ties broken alike, a merge takes
 // its blocks in exactly this order, however many keys are equal.
 template <typename Advance, typename Less>
-std::unique_ptr<OrderOfNeed> foretold_order(std::vector<NeededBlock> needed, std::uint32_t runs,
-                                            const Advance& advance, const Less& less) {
+std::vector<NeededBlock> foretold_blocks(std::vector<NeededBlock> needed, std::uint32_t runs,
+                                         const Advance& advance, const Less& less) {
   std::vector<NeededBlock> heap;  // one of a run
   const auto later = [&](const NeededBlock& a, const NeededBlock& b) {
     return less(b.run, a.run) || (b.run < a.run && !less(a.run, b.run));
@@ -84,7 +84,14 @@ std::unique_ptr<OrderOfNeed> foretold_order(std::vector<NeededBlock> needed, std
     heap.pop_back();
     enter(needed.back().run);
   }
-  return std::make_unique<KnownOrder>(std::move(needed));
+  return needed;
+}
+
+// The same as an order.
+template <typename Advance, typename Less>
+std::unique_ptr<OrderOfNeed> foretold_order(std::vector<NeededBlock> needed, std::uint32_t runs,
+                                            const Advance& advance, const Less& less) {
+  return std::make_unique<KnownOrder>(foretold_blocks(std::move(needed), runs, advance, less));
 }
 
 }}  // namespace vortex::v0

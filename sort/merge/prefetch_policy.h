@@ -60,10 +60,9 @@ class PrefetchPolicy {
   // The read of a block is complete.
   void fetched(Position position) noexcept;
 
-  // The merge takes a block, which must be ready(): the next one of the order of need, or any, in
-  // the order of its run, where the policy allows that.
+  // The merge takes a block, which must be ready(): the next one of the order of need, or another
+  // one that is the next of its run.
   void taken(Position position) noexcept;
-  virtual bool takes_in_any_order() const noexcept { return false; }
 
   // The merge gives a block back that it has taken.
   void released(Position position) noexcept;

@@ -25,8 +25,6 @@ class StripedPrefetch final : public PrefetchPolicy {
   StripedPrefetch(std::unique_ptr<OrderOfNeed> order, const PrefetchOptions& options,
                   std::uint32_t runs);
 
-  bool takes_in_any_order() const noexcept override { return true; }
-
  private:
   struct Run {
     std::vector<Position> blocks;  // of the run, in its order

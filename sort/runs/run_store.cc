@@ -117,17 +117,16 @@ std::vector<double> RunStore::weights_with_room(std::uint64_t bytes) const {
   return std::accumulate(weights.begin(), weights.end(), 0.0) > 0 ? weights : options_.weights;
 }
 
-std::vector<unsigned> RunStore::block_times() const {
+std::vector<unsigned> RunStore::block_times_of(const std::vector<double>& speeds) {
   // kMinTime is the time of the fastest disk. A larger one would tell speeds apart more exactly,
   // and take longer to plan with.
   constexpr double kMinTime = 4;
   constexpr double kMaxTime = 400;
-  const std::vector<double>& weights = options_.weights;
-  const double fastest = *std::max_element(weights.begin(), weights.end());
-  if (fastest == *std::min_element(weights.begin(), weights.end())) return {};
+  const double fastest = *std::max_element(speeds.begin(), speeds.end());
+  if (fastest == *std::min_element(speeds.begin(), speeds.end())) return {};
   std::vector<unsigned> times;
-  for (const double weight : weights) {
-    const double time = weight > 0 ? kMinTime * fastest / weight : kMaxTime;
+  for (const double speed : speeds) {
+    const double time = speed > 0 ? kMinTime * fastest / speed : kMaxTime;
     times.push_back(static_cast<unsigned>(std::min(time, kMaxTime) + 0.5));
   }
   return times;

@@ -88,9 +88,10 @@ class RunStore final : public SlotFiles {
   void promise_slots(std::uint64_t slots);
   void take_promise_back(std::uint64_t slots) noexcept;
 
-  // How long each disk takes for a block, in small numbers that go with the weights (see
-  // optimal_prefetch_order()); empty when all weights are equal.
-  std::vector<unsigned> block_times() const;
+  // How long each disk takes for a block, in small numbers that go with their speeds, here the
+  // weights (see optimal_prefetch_order()); empty when all are equal.
+  static std::vector<unsigned> block_times_of(const std::vector<double>& speeds);
+  std::vector<unsigned> block_times() const { return block_times_of(options_.weights); }
 
   std::span<Disk* const> disks() const noexcept override { return disks_; }
   unsigned files() const noexcept override { return static_cast<unsigned>(parts_.size()); }
