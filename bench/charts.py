@@ -33,6 +33,7 @@ CHARTS = {
     "split_disks": (r"(?P<who>\w+)/(?P<case>disks:\d+)", r"partition|read_back"),
     "sort_strings": (r"(?P<who>\w+)/(?P<case>\w+)", r"views|objects|\w+_threads"),
     "striped_io": (r"(?P<case>\w+/\w+)/(?P<who>\w+)", r".*"),
+    "timed_readers": (r"(?P<case>memory:\d+/load:\d+)/(?P<who>[\w-]+)", r"optimal|srm-async|naive"),
     "vanishing_array": (r"(?:(?P<who>std_vector|rewired|chained_blocks)/512"
                         r"|(?P<who2>vanishing/(?:write|read))/512/2048"
                         r"|(?P<who3>buffer/\w+)/512)", r"vanishing/\w+"),

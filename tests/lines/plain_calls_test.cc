@@ -38,6 +38,7 @@
 #include "vortex/sort.h"
 #include "vortex/sort_resources.h"
 #include "vortex/sorter.h"
+#include "vortex/files/timed_readers.h"
 #include "vortex/vanishing_array.h"
 #include "vortex/version.h"
 
@@ -127,6 +128,17 @@ TEST_F(PlainCall, OfFunctionsThatKeepSomethingForEachThread) {
       {.threads = 4});
   // ----
   EXPECT_GE(calls[0] + calls[1] + calls[2] + calls[3], 1'000'000U);
+}
+
+TEST_F(PlainCall, OfFilesAtTheirRates) {
+  // vortex/files/timed_readers.h
+  const auto disk = vortex::open_disk();
+  vortex::TimedReaders group({.disks = {{.disk = disk.get()}}});
+  vortex::TimedReader film = group.open("lines", {.bytes_per_s = 1e6});
+  std::size_t bytes = 0;
+  for (auto part = film.next(); !part.empty(); part = film.next()) bytes += part.size();
+  // ----
+  EXPECT_EQ(bytes, std::filesystem::file_size("lines"));
 }
 
 TEST_F(PlainCall, OfStreams) {
