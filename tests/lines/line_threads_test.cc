@@ -22,6 +22,7 @@
 #include "tests/lines/line_folder.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "vortex/array_calls.h"
 #include "vortex/disk.h"
 #include "vortex/line_sort.h"
 
@@ -128,6 +129,7 @@ class AwaitedKeys final : public RecordKeys {
     {
       std::unique_lock lock(mutex_);
       callers_.insert(std::this_thread::get_id());
+      numbers_.insert(sort_thread());
       if (callers_.size() == wanted_) all_.notify_all();
       all_.wait_for(lock, std::chrono::minutes(1), [&] { return callers_.size() >= wanted_; });
     }
@@ -138,12 +140,14 @@ class AwaitedKeys final : public RecordKeys {
   }
   bool appended_by_any_thread() const noexcept override { return true; }
   std::size_t callers() const { return callers_.size(); }
+  const std::set<unsigned>& numbers() const { return numbers_; }
 
  private:
   const std::size_t wanted_;
   mutable std::mutex mutex_;
   mutable std::condition_variable all_;
   mutable std::set<std::thread::id> callers_;
+  mutable std::set<unsigned> numbers_;  // of these
 };
 
 TEST_F(LineThreads, AllMakeKeys) {
@@ -158,6 +162,8 @@ TEST_F(LineThreads, AllMakeKeys) {
     const LineOrder by_line{.descending = options.order.descending};
     const SortReport report = expect_output(sorted(lines, by_line));
     EXPECT_EQ(keys->callers(), threads);
+    EXPECT_EQ(keys->numbers().size(), threads);
+    EXPECT_EQ(*keys->numbers().rbegin(), threads - 1);
     EXPECT_EQ(report.merge_parts, threads);
   }
 }
