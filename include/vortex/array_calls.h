@@ -29,9 +29,9 @@ namespace vortex { inline namespace v0 {
 // keys of lines) that keep something for each thread that calls them: 0 to `threads` - 1, as
 // SortOptions or SortResources say (with 0, as many as there are processors). Threads that are in
 // functions of one sort at the same time have different numbers, for sorts in memory and of files;
-// a thread may have another one in its next call. 0 outside sorts. A function that sorts itself has
-// the numbers of the inner sort meanwhile, where that has several threads. Takes nanoseconds; any
-// thread may ask, inside a fault too.
+// a thread may have another one in its next call. 0 outside sorts. Of a sort that such a function
+// calls itself the numbers mean nothing; behind it the function has its own again. Takes
+// nanoseconds; any thread may ask, inside a fault too.
 VORTEX_EXPORT unsigned sort_thread() noexcept;
 
 // A type that places are told in.
