@@ -211,7 +211,8 @@ bool AnyOrderStream::free_one_for_touch() noexcept {
     // it.
     if (refusal_ != 0 || !transfers_.busy() || !transfers_.settle_any()) return false;
   }
-  return true;
+  // Once the stream is cancelled, writes that nobody waits for keep all requests.
+  return transfers_.has_room();
 }
 
 bool AnyOrderStream::free_one_ahead(const Cursor* cursor) noexcept {

@@ -18,6 +18,7 @@
 #include <tuple>
 #include <vector>
 
+#include "io/disk/disk.h"
 #include "tests/fault/told_failures.h"
 #include "tests/io/setting.h"
 #include "tests/support/error_of.h"
@@ -35,6 +36,7 @@ using test::Backend;
 using test::file_text;
 using test::kBlock;
 using test::Placing;
+using test::put_file_text;
 using test::Setting;
 
 constexpr std::size_t kMaxBytes = 120 * kBlock;
@@ -745,6 +747,67 @@ TEST(FileArrayOnAFullDisk, IsAnErrorAndLosesNothing) {
   system.leave(60 * kBlock);
   array.flush();
   EXPECT_TRUE(file_text(path) == std::string(done, 'x') + std::string(kBytes - done, '\0'));
+}
+
+// Carries out reads at once, and writes when it is told to. The first of those cancels the stream,
+// inside the fault that waits for it.
+class CancellingDisk final : public Disk {
+ public:
+  CancellingDisk() : Disk(DiskOptions{}, 4096) { kept_.reserve(4096); }
+
+  Stream* stream = nullptr;
+  bool taken_twice = false;
+  void carry_out() {
+    stream = nullptr;
+    for (Request* const request : kept_) end(*request);
+  }
+  std::size_t kept() const { return kept_.size(); }
+
+ private:
+  const char* backend() const noexcept override { return "cancelling"; }
+  void end(Request& request) noexcept { arrived(request, transfer(request.attempt())); }
+  void start(Request& request) noexcept override {
+    taken_twice = taken_twice || (stream != nullptr &&
+                                  std::find(kept_.begin(), kept_.end(), &request) != kept_.end());
+    if (stream == nullptr || request.operation == Operation::kRead) return end(request);
+    kept_.push_back(&request);
+    stream->cancel(ECANCELED, "enough");
+  }
+
+  std::vector<Request*> kept_;
+};
+
+// The touch goes on to the next block, until all requests are taken by writes that nobody awaits.
+TEST(FileArrayOnACancellingDisk, EndsTheTouchAndKeepsTheRequests) {
+  constexpr std::size_t kHeld = 600;  // more than there are requests
+  constexpr std::size_t kStride = 3;  // no walk
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  std::string text(kStride * 2 * kHeld * kBlock, 'x');
+  put_file_text(path, text);
+  CancellingDisk disk;
+  FileArray<char> array(path, {.memory_bytes = kHeld * kBlock,
+                               .block_bytes = kBlock,
+                               .read_ahead = 4,
+                               .write_behind = 0,
+                               .request_bytes = kBlock,
+                               .caching = Caching::kBuffered,
+                               .disk = &disk});
+  auto* const data = static_cast<volatile char*>(array.data());
+  for (std::size_t block = 0; block < 6; ++block) EXPECT_EQ(data[block * kBlock], 'x');
+  disk.stream = &array.stream();
+  std::size_t at = 20 * kBlock;
+  const Failure failure = guarded([&] {
+    for (; at < text.size(); at += kStride * kBlock) data[at] = 'y';
+  });
+  EXPECT_EQ(failure.error, ECANCELED) << failure.message();
+  EXPECT_GE(disk.kept(), 256U);
+  EXPECT_FALSE(disk.taken_twice);
+  disk.carry_out();
+  array.flush(Flush::kWritten);
+  for (std::size_t stored = 20 * kBlock; stored < at; stored += kStride * kBlock)
+    text[stored] = 'y';
+  EXPECT_TRUE(file_text(path) == text);
 }
 
 TEST(FileArrayOptionsTest, WhatHasNoOffsetsIsRefused) {
