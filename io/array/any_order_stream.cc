@@ -273,6 +273,10 @@ void AnyOrderStream::resize(std::uint64_t length, BlockFile& file) {
     vacate(base() + detail::round_up(before, page), page);
   }
   cut_off(std::min(length, before));
+  // A fault may have been refused and filled before the lock was taken.
+  const std::uint64_t border = std::min(length, before) / block_bytes_ * block_bytes_;
+  const std::uint64_t end = std::min(detail::round_up(before, block_bytes_), reserved_bytes());
+  if (border < end) vacate(base() + border, static_cast<std::size_t>(end - border));
 }
 
 void AnyOrderStream::take_away_from(std::uint64_t index) {

@@ -385,6 +385,40 @@ TEST_P(FileArrays, GoesOnWithFillerUntilThereIsRoomAgain) {
   EXPECT_TRUE(file_text(path) == text);
 }
 
+// Where a block beside it goes, and the page tables with it.
+TEST_P(FileArrays, FillerThatWentIsPlacedAgain) {
+  constexpr std::size_t kApart = (std::size_t{2} << 20) + 3 * kBlock;
+  constexpr std::size_t kSize = 60 * kApart;
+  put_file_text(path, "");
+  ASSERT_EQ(truncate(path.c_str(), kSize), 0);
+  const auto faults = std::make_shared<FailingWrites>(random());
+  FileArrayOptions wanted = options();
+  wanted.reserve_bytes = kSize;
+  open_with(wanted, faults);
+  test::ToldFailures told(ENOSPC);
+  array->stream().fill_on_failure(told.call());
+  auto* const data = static_cast<volatile char*>(array->data());
+  const auto store_until_told = [&](std::size_t at) {
+    told.calls = 0;
+    faults->armed = ENOSPC;
+    for (; told.calls == 0 && at < kSize; at += kApart) data[at] = 'a';
+    return at - kApart;
+  };
+  const std::size_t filled = store_until_told(kApart);
+  ASSERT_LT(filled, 30 * kApart);
+  faults->armed = 0;
+  array->flush(Flush::kWritten);
+  const std::size_t beside =
+      filled % (std::size_t{2} << 20) < kBlock ? filled + kBlock : filled - kBlock;
+  EXPECT_EQ(data[beside], 0);
+  for (std::size_t at = 35 * kApart; at < 60 * kApart; at += kApart) (void)data[at];
+  store_until_told(31 * kApart);
+  ASSERT_EQ(told.calls, 1);
+  told.calls = 0;
+  EXPECT_EQ(data[filled], 0);
+  EXPECT_EQ(told.calls, 1);
+}
+
 // Nobody would be told of what is stored in zeros that stay where the file has shrunk and grown.
 TEST_P(FileArrays, FillerGoesWhenTheFileShrinks) {
   std::string text = fill(100 * kBlock);

@@ -26,12 +26,12 @@ class Filler {
   // Makes the places of all pieces bare again.
   void take_away() noexcept;
 
-  // Leaves the pieces alone of which `is_replaced(begin)` says that something else lies there.
+  // Leaves the pieces alone of which `is_replaced(begin, bytes)` says that they are there no more.
   template <typename IsReplaced>
   void forget(IsReplaced&& is_replaced) noexcept {
     if (placed_ == 0) return;
     for (Piece& piece : pieces_) {
-      if (piece.bytes != 0 && is_replaced(piece.begin)) piece = {};
+      if (piece.bytes != 0 && is_replaced(piece.begin, piece.bytes)) piece = {};
     }
   }
 

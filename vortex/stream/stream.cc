@@ -121,7 +121,13 @@ bool Stream::failed() const noexcept { return state_->failed.load(std::memory_or
 Reservation& Stream::reservation() noexcept { return state_->reservation; }
 
 int Stream::vacate(std::byte* at, std::size_t bytes) noexcept {
-  return state_->reservation.vacate(at, bytes);
+  const int error = state_->reservation.vacate(at, bytes);
+  if (error != 0) return error;
+  // What is bare is to be filled again where it is refused again.
+  state_->filler.forget([at, bytes](const std::byte* begin, std::size_t size) {
+    return begin >= at && begin + size <= at + bytes;
+  });
+  return 0;
 }
 
 bool Stream::inherited() const noexcept {
@@ -302,7 +308,7 @@ bool Stream::State::fill(const Fault& fault, FailureCall& call) noexcept {
 void Stream::State::forget_replaced_filler() noexcept {
   const std::uint64_t block = stream.block_bytes();
   if (block == 0) return;  // fill() has refused it
-  filler.forget([this, block](const std::byte* at) {
+  filler.forget([this, block](const std::byte* at, std::size_t) {
     return !stream.is_vacant(static_cast<std::uint64_t>(at - stream.base()) / block);
   });
 }
