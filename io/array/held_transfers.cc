@@ -213,6 +213,7 @@ Status WriteBack::let_change(HeldBlock& held) noexcept {
 }
 
 int WriteBack::protect(HeldBlock& held) noexcept {
+  if (units_.pool().lost(held.block)) return ENOMEM;
   if (!held.writable) return 0;
   const int error = units_.pool().set_rights(held.block, Rights::kRead);
   if (error == 0) held.writable = false;
@@ -250,7 +251,7 @@ void WriteBack::start_run(HeldBlock& held, bool protecting) noexcept {
   const auto goes_along = [&](std::uint64_t index) {
     HeldBlock* const other = held_.find(index);
     return other != nullptr && other->dirty && !other->under_way() &&
-           (!protecting || protect(*other) == 0);
+           !units_.pool().lost(other->block) && (!protecting || protect(*other) == 0);
   };
   std::uint64_t first = held.index;
   while (first > begin && goes_along(first - 1)) --first;

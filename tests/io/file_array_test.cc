@@ -554,6 +554,34 @@ TEST_P(FileArrays, ResizingCanFail) {
   EXPECT_TRUE(file_text(path) == text);
 }
 
+// The block moved, and then the kernel refused to let it be touched.
+TEST(FileArraysOfMovedBlocks, ChangesThatTheKernelKeepsAreAnErrorOfEachFlush) {
+  const Setting setting(Placing::kMoves, Backend::kThreads, 1);
+  const test::FaultsBy signals(Placing::kMoves);
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  put_file_text(path, std::string(10 * kBlock, 'x'));
+  const auto faults = std::make_shared<FailingWrites>(1);
+  test::Bench<FileArray<char>> bench(
+      path, setting,
+      FileArrayOptions{
+          .block_bytes = kBlock, .request_bytes = kBlock, .reserve_bytes = 20 * kBlock},
+      faults);
+  FileArray<char>& array = *bench.file;
+  array.data()[9 * kBlock] = 'y';
+  faults->armed = ENOSPC;
+  EXPECT_TRUE(test::fails([&] { array.flush(); }, ENOSPC));
+  faults->armed = 0;
+  static int calls;
+  calls = 0;
+  os::set_failure_hook(+[](os::MemoryCall call) noexcept {
+    return call == os::MemoryCall::kProtect && ++calls == 2 ? ENOMEM : 0;
+  });
+  EXPECT_TRUE(test::fails([&] { array.resize(9 * kBlock + 1); }, ENOMEM));
+  os::set_failure_hook(nullptr);
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(test::fails([&] { array.flush(); }, ENOMEM));
+}
+
 TEST_P(FileArrays, WhatIsLostAtTheEndIsSaid) {
   fill(40 * kBlock);
   const auto faults = std::make_shared<FailingWrites>(random());
