@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/readable.h"
@@ -288,6 +289,25 @@ TEST(PipelineTest, BlocksThatWereJumpedOverAreUsedAgain) {
   // Now every block is needed.
   write(3 * kAhead, kBlocks - 1);
   expect(3 * kAhead - 1, kBlocks - 2);
+}
+
+// Its counts are the parent's, and another thread of that may have had its lock.
+TEST(PipelineTest, EndsOfAForkedChildLeaveThePoolAlone) {
+  PipelineOptions options = by(Way::kMoves, small(6, 1, 1));
+  options.pool = pool_for(Way::kMoves, 16);
+  // It does not know that a forked child has no other threads.
+  if (test::kThreadSanitizer) options.pool->wait_until_warm();
+  auto pipeline = std::make_unique<Pipeline<std::uint64_t>>(options);
+  auto out = std::make_unique<PipelineWriter<std::uint64_t>>(pipeline->writer());
+  write_words(out->data(), 0, 5 * kWords + 1);
+  const auto held = [&] { return options.pool->statistics().blocks_in_use; };
+  const std::size_t before = held();
+  EXPECT_GT(before, 2u);
+  test::expect_in_child([&] {
+    out.reset();
+    pipeline.reset();
+    return held() == before ? 0 : 1;
+  });
 }
 
 // Wherever they are when the ends go, and whichever goes first.

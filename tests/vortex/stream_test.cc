@@ -551,6 +551,27 @@ TEST(Stream, AForkedChildMayUseStreamsOfItsOwnAndEnd) {
   for (std::size_t at = 0; at < 4 * kB; at += 1000) EXPECT_EQ(read_at(stream->data() + at), 'p');
 }
 
+// The function never returned, and has its block still.
+TEST(Stream, AForkedChildLeavesThePoolAlone) {
+  const test::FaultsBy signals(test::signal_engine());
+  BlockPool pool(test::small_blocks(4));
+  if (test::kThreadSanitizer) pool.wait_until_warm();
+  auto inner = stream_of_bytes(pool, zeros(4 * kB), {}, test::failing_at(0));
+  std::unique_ptr<InputStream<char>> outer(new auto(input_from_callback<char>(
+      pool,
+      [&](std::span<std::byte> block, std::uint64_t) {
+        (void)read_at(inner.data());
+        return block.size();
+      },
+      {}, 4 * kB)));
+  EXPECT_EQ(guarded([&] { (void)read_at(outer->data()); }).error, EIO);
+  const std::size_t held = pool.statistics().blocks_in_use;
+  test::expect_in_child([&] {
+    outer.reset();
+    return pool.statistics().blocks_in_use == held ? 0 : 1;
+  });
+}
+
 // Reservations of a terabyte and blocks in use must not make a core dump that never ends.
 TEST(StreamDeathTest, CoreDumpsLeaveStreamsOut) {
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is in its core dumps";

@@ -26,7 +26,7 @@ class FunctionBlocks {
   FunctionBlocks(BlockPool& pool, std::size_t blocks, const std::string& name, const char* does)
       : quota_(pool, checked(blocks, name), blocks, "stream '" + name + "'"), does_(does) {}
   ~FunctionBlocks() {
-    if (in_call_) quota_.give_back(in_call_);
+    if (in_call_ && !quota_.pool().inherited()) quota_.give_back(in_call_);
   }
 
   BlockQuota& quota() noexcept { return quota_; }

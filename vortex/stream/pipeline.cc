@@ -45,6 +45,7 @@ class BlockChannel final : public Channel {
     empty_.reserve(blocks);
   }
   ~BlockChannel() override {
+    if (pool_->inherited()) return;
     for (const Block block : empty_) quota_.give_back(block);
     for (const Slot& slot : slots_) {
       if (slot.block) quota_.give_back(slot.block);
