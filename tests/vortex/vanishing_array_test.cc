@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -16,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/stream/block_ranges.h"
@@ -26,6 +30,8 @@
 #include "vortex/vanishing_array.h"
 
 namespace vortex::vanishing_array_test { namespace {
+
+using test::error_of;
 
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr std::size_t kWords = kBlock / sizeof(std::uint64_t);
@@ -577,6 +583,32 @@ TEST_F(VanishingArrayTest, MemoryFlowsInAndAway) {
   }
   array.finish_reading();
   EXPECT_EQ(pool_->blocks_in_use(), 0u);
+}
+
+// It has none of the blocks, and its own maps may lie where they were at home.
+TEST_F(VanishingArrayTest, AForkedChildIsToldThatItHasNone) {
+  make_pool(8);
+  VanishingArray<std::uint64_t> array(*pool_, 4 * kWords);
+  BucketStream bucket(*pool_, {.reserve_bytes = std::uint64_t{1} << 30});
+  for (std::size_t i = 0; i < 4 * kWords; ++i) array.data()[i] = i;
+  write(bucket, 0, 3 * kWords, 1);
+  if (test::kThreadSanitizer) blocks_->wait_until_warm();
+  test::expect_in_child([&] {
+    const int told[] = {error_of([&] { array.clear(); }),
+                        error_of([&] { array.seal(); }),
+                        error_of([&] { array.finish_reading(); }),
+                        bucket.truncate(0),
+                        bucket.seal(),
+                        bucket.clear(),
+                        bucket.set_aside(0, kBlock),
+                        detail::BlockRanges::open(bucket, 0, kBlock),
+                        detail::BlockRanges::give_back(bucket, 0, kBlock)};
+    return std::all_of(std::begin(told), std::end(told), [](int error) { return error == EFAULT; })
+               ? 0
+               : 1;
+  });
+  expect(bucket, 0, 3 * kWords, 1);
+  for (std::size_t i = 0; i < 4 * kWords; ++i) ASSERT_EQ(array.data()[i], i);
 }
 
 TEST_F(VanishingArrayTest, TheResultFlowsBackIn) {

@@ -14,6 +14,7 @@ template <typename Use>
 int PooledStream::for_blocks_of(std::uint64_t offset, std::uint64_t bytes,
                                 const Use& use) noexcept {
   if (bytes == 0) return 0;
+  if (inherited()) return EFAULT;
   if (offset > reserved_bytes() || bytes > reserved_bytes() - offset) return ENOSPC;
   std::lock_guard lock(mutex());
   for (std::uint64_t index = offset / block_bytes(); index * block_bytes() < offset + bytes;
@@ -37,6 +38,7 @@ int detail::BlockRanges::open(PooledStream& stream, std::uint64_t offset,
 
 int detail::BlockRanges::give_back(PooledStream& stream, std::uint64_t begin,
                                    std::uint64_t end) noexcept {
+  if (stream.inherited()) return EFAULT;
   std::lock_guard lock(stream.mutex());
   const std::size_t block_bytes = stream.block_bytes();
   return stream.blocks().give_back(units_for(begin, block_bytes), end / block_bytes);

@@ -19,6 +19,7 @@ BucketStream::BucketStream(StreamPool& pool, Options options)
 BucketStream::~BucketStream() { close_and_give_back(); }
 
 int BucketStream::truncate(std::uint64_t bytes) noexcept {
+  if (inherited()) return EFAULT;
   const std::uint64_t kept = bytes / block_bytes() + 1;
   if (kept >= blocks().extent()) return 0;
   std::lock_guard lock(mutex());
@@ -29,12 +30,14 @@ int BucketStream::truncate(std::uint64_t bytes) noexcept {
 }
 
 int BucketStream::seal() noexcept {
+  if (inherited()) return EFAULT;
   std::lock_guard lock(mutex());
   forget_reader();
   return blocks().guard_all();
 }
 
 int BucketStream::clear() noexcept {
+  if (inherited()) return EFAULT;
   std::lock_guard lock(mutex());
   forget_reader();
   return blocks().give_back(0, blocks().extent());

@@ -200,6 +200,8 @@ const char* PooledStream::cause_of(int error) noexcept {
       return "the reservation ends here: raise reserve_bytes";
     case EAGAIN:
       return "every block of its StreamPool is in use: make the pool larger";
+    case EFAULT:
+      return "used in a forked child, which does not inherit streams";
     default:
       return cannot_move_block(error);
   }

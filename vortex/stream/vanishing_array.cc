@@ -1,12 +1,10 @@
 #include "vortex/vanishing_array.h"
 
 #include <algorithm>
-#include <mutex>
 #include <utility>
 
 #include "vortex/detail/stream/block_ranges.h"
 #include "vortex/stream/pooled_blocks.h"
-#include "vortex/thread/futex.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -50,13 +48,13 @@ int VanishingArrayBase::serve_read(std::uint64_t index, bool) noexcept {
 }
 
 void VanishingArrayBase::finish_writing() {
-  std::lock_guard lock(mutex());
+  const ServiceLock lock(*this);
   require(blocks().guard_all(), "guarding it");
   writing_ = write_begin_ = reading_ = read_begin_ = kNone;
 }
 
 void VanishingArrayBase::finish_reading() {
-  std::lock_guard lock(mutex());
+  const ServiceLock lock(*this);
   if (reading_ == kNone) return;
   for (; read_begin_ <= reading_; ++read_begin_) {
     if (blocks().state(read_begin_) != BlockState::kOpen) continue;
@@ -66,7 +64,7 @@ void VanishingArrayBase::finish_reading() {
 }
 
 void VanishingArrayBase::clear() {
-  std::lock_guard lock(mutex());
+  const ServiceLock lock(*this);
   require(blocks().give_back(0, blocks().extent()), "giving it back");
   writing_ = write_begin_ = reading_ = read_begin_ = kNone;
 }
