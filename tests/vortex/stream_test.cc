@@ -572,6 +572,26 @@ TEST(Stream, AForkedChildLeavesThePoolAlone) {
   });
 }
 
+// Or a touch of the stream would find the child's own.
+TEST(Stream, MapsOfAForkedChildLieElsewhere) {
+  const test::FaultsBy signals(test::signal_engine());
+  BlockPool pool(test::small_blocks(4));
+  if (test::kThreadSanitizer) pool.wait_until_warm();
+  auto stream = stream_of_bytes(pool, zeros(4 * kB));
+  for (std::size_t at = 0; at < 4 * kB; at += kB) EXPECT_EQ(read_at(stream.data() + at), 0);
+  const auto map_there = [&](std::size_t block) {
+    auto* const place = const_cast<char*>(stream.data()) + block * kB;
+    return mmap(place, kB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+  };
+  test::expect_in_child([&] {
+    for (std::size_t block = 0; block < 4; ++block) {
+      if (map_there(block) != MAP_FAILED || errno != EEXIST) return 1;
+    }
+    // Nor does one of a grandchild's.
+    return test::in_child([&] { return map_there(3) == MAP_FAILED ? 0 : 1; });
+  });
+}
+
 // Reservations of a terabyte and blocks in use must not make a core dump that never ends.
 TEST(StreamDeathTest, CoreDumpsLeaveStreamsOut) {
   if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is in its core dumps";

@@ -74,6 +74,7 @@ void after_fork_in_child() noexcept {
   state.pools = 0;
   const FaultEngine* const engine = state.engine.load(std::memory_order_relaxed);
   if (engine == nullptr || engine->by_signals()) {
+    state.regions.keep_from_child();
     state.regions.become_inherited();
   } else {
     state.regions.forget_inherited();

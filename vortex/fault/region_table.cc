@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "vortex/error.h"
+#include "vortex/os/memory.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -91,6 +92,13 @@ Region* RegionTable::pin(const std::byte* address) noexcept {
   }
   lookups_[turn].fetch_sub(1, std::memory_order_seq_cst);
   return found;
+}
+
+void RegionTable::keep_from_child() noexcept {
+  for (const Entry& entry : *current_.load(std::memory_order_relaxed)) {
+    if (entry.region->inherited()) continue;
+    os::vacate(entry.begin, static_cast<std::size_t>(entry.end - entry.begin));
+  }
 }
 
 void RegionTable::become_inherited() noexcept {

@@ -81,6 +81,9 @@ class RegionTable {
   // there is becomes inherited().
   void lock_changes() noexcept { change_mutex_.lock(); }
   void unlock_changes() noexcept { change_mutex_.unlock(); }
+  // Before that: where the blocks of the parent were, maps of the child's own may lie later, which
+  // a touch of the stream would find. Nothing is mapped there, so they go elsewhere.
+  void keep_from_child() noexcept;
   void become_inherited() noexcept;
   // The same where the child does not have the addresses either: its own maps may take them.
   void forget_inherited() noexcept;
