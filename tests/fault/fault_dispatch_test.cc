@@ -5,11 +5,13 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -18,10 +20,12 @@
 #include <vector>
 
 #include "tests/fault/engine_suite.h"
+#include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/memory_sink.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/threads.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
@@ -352,6 +356,81 @@ TYPED_TEST(FaultDispatch, StartAndStop) {
   }
   dispatcher().stop();
   EXPECT_FALSE(dispatcher().running());
+}
+
+class FaultsOfTheKernel : public test::EngineTest<test::UserfaultfdEngine> {
+ protected:
+  static constexpr std::size_t kStackBytes = std::size_t{1} << 30;
+
+  static void have_large_stacks() {
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, kStackBytes);
+    pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+  }
+  // From now on there is address space for so many more of them, or for all.
+  static void leave_room_for(std::size_t stacks) {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * Pages::page_bytes() + stacks * kStackBytes + kStackBytes / 2;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+  static void leave_room_for_all() {
+    rlimit limit{};
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_AS, &limit);
+  }
+};
+
+// One thread waits in a fault, another one listens, and the next one that waits needs one more.
+TEST_F(FaultsOfTheKernel, ThreadsThatWereRefusedAreTriedAgain) {
+  if (test::kShadowMemory) GTEST_SKIP() << "a sanitizer takes all of the address space";
+  dispatcher().stop();
+  test::expect_in_child([] {
+    have_large_stacks();
+    leave_room_for(1);
+    if (test::error_of([] { dispatcher().start(Engine::kUserfaultfd); }) != EAGAIN) return 1;
+    if (dispatcher().running()) return 2;
+    leave_room_for(2);
+    dispatcher().start(Engine::kUserfaultfd);
+    leave_room_for_all();
+    BlockPool pool(test::small_blocks(8));
+    test::Gate inside[2], begin[2], go_on;
+    const auto waiting = [&](test::Gate& in) {
+      return input_from_callback<char>(
+          pool,
+          [&](std::span<std::byte> block, std::uint64_t) {
+            in.open();
+            go_on.wait();
+            return block.size();
+          },
+          {}, kBlockBytes);
+    };
+    auto first = waiting(inside[0]), second = waiting(inside[1]);
+    auto quick = stream_of_bytes(pool, test::patterned_bytes(2 * kBlockBytes));
+    std::vector<std::thread> threads;
+    for (const std::size_t i : {0, 1}) {
+      threads.emplace_back([&, i] {
+        begin[i].wait();
+        test::touch((i == 0 ? first : second).data());
+      });
+    }
+    leave_room_for(0);
+    begin[0].open();
+    inside[0].wait();
+    test::touch(quick.data());  // by the thread that was to stand by
+    leave_room_for_all();
+    begin[1].open();
+    inside[1].wait();
+    test::touch(quick.data() + kBlockBytes);
+    go_on.open();
+    for (std::thread& thread : threads) thread.join();
+    return 0;
+  });
 }
 
 // Another thread stops the dispatcher again and again. A thread that has a region has a handler,

@@ -43,16 +43,19 @@ class FaultThreads {
  public:
   explicit FaultThreads(std::shared_ptr<os::Userfaultfd> faults) : faults_(std::move(faults)) {
     if (!stop_event_) throw Error(errno, "no descriptor for the engine userfaultfd");
-    if (const int error = add_thread()) throw Error(error, "no thread for the engine userfaultfd");
+    // One waits in a fault while the other serves the one that ends it.
+    for (int i = 0; i < 2; ++i) {
+      const int error = add_thread();
+      if (error == 0) continue;
+      end_threads();
+      throw Error(error, "no thread for the engine userfaultfd");
+    }
   }
 
   // No fault is being served.
-  ~FaultThreads() {
-    stopping_.store(true, std::memory_order_seq_cst);
-    stop_event_.signal();
-    alarm_.notify();
-    for (std::size_t i = 0; i < count_.load(); ++i) servers_[i].thread.join();
-  }
+  ~FaultThreads() { end_threads(); }
+  FaultThreads(const FaultThreads&) = delete;
+  FaultThreads& operator=(const FaultThreads&) = delete;
 
   const std::shared_ptr<os::Userfaultfd>& faults() const noexcept { return faults_; }
 
@@ -108,15 +111,28 @@ class FaultThreads {
   // The listener: nobody, somebody, or the server of this fault when it is done.
   static constexpr std::uint64_t kNobody = 0, kSomebody = 1, kFirstFault = 2;
 
+  void end_threads() noexcept {
+    stopping_.store(true, std::memory_order_seq_cst);
+    stop_event_.signal();
+    alarm_.notify();
+    for (std::size_t i = 0; i < count_.load(); ++i) servers_[i].thread.join();
+  }
+
+  // The thread stands by.
   int add_thread() noexcept {
     std::lock_guard lock(adding_);
     const std::size_t index = count_.load(std::memory_order_relaxed);
     if (index == servers_.size()) return EAGAIN;
     Server& server = servers_[index];
+    standing_by_.fetch_add(1, std::memory_order_relaxed);
     // It runs callbacks, which may touch streams themselves and divide by zero.
     const int error =
         server.thread.start([this, &server] { run(server); }, ThreadSignals::kOwnFaults);
-    if (error == 0) count_.store(index + 1, std::memory_order_release);
+    if (error == 0) {
+      count_.store(index + 1, std::memory_order_release);
+    } else {
+      standing_by_.fetch_sub(1, std::memory_order_relaxed);
+    }
     return error;
   }
 
@@ -129,17 +145,23 @@ class FaultThreads {
         const std::uint64_t mine = kFirstFault + number;
         turn_.store(mine, std::memory_order_seq_cst);
         if (asleep_.load(std::memory_order_seq_cst) != 0) alarm_.notify();
+        require_stand_by();
         answer(server, message, mine);
         std::uint64_t expected = mine;
         if (!turn_.compare_exchange_strong(expected, kSomebody)) break;
       }
       if (stopping_.load(std::memory_order_relaxed)) return;
+      standing_by_.fetch_add(1, std::memory_order_relaxed);
     }
+  }
+
+  // The next one that waits will need somebody. What was refused is tried again at the next fault.
+  void require_stand_by() noexcept {
+    if (standing_by_.load(std::memory_order_relaxed) == 0) add_thread();
   }
 
   // Returns true when this thread has to listen.
   bool stand_by() noexcept {
-    standing_by_.fetch_add(1, std::memory_order_relaxed);
     std::uint64_t seen = kNobody;
     int idle_looks = 0;
     bool mine = false;
@@ -157,13 +179,16 @@ class FaultThreads {
         continue;
       }
       asleep_.fetch_add(1, std::memory_order_seq_cst);
-      if (turn_.load(std::memory_order_seq_cst) == kSomebody) alarm_.await(ticket);
+      // The engine may have stopped before the ticket was drawn.
+      if (turn_.load(std::memory_order_seq_cst) == kSomebody &&
+          !stopping_.load(std::memory_order_seq_cst)) {
+        alarm_.await(ticket);
+      }
       asleep_.fetch_sub(1, std::memory_order_relaxed);
       idle_looks = 0;
     }
     standing_by_.fetch_sub(1, std::memory_order_relaxed);
-    // The next one that waits will need somebody.
-    if (mine && standing_by_.load(std::memory_order_relaxed) == 0) add_thread();
+    if (mine) require_stand_by();
     return mine;
   }
 
