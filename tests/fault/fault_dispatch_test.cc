@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <numeric>
@@ -356,6 +358,25 @@ TYPED_TEST(FaultDispatch, StartAndStop) {
   }
   dispatcher().stop();
   EXPECT_FALSE(dispatcher().running());
+}
+
+// As where a container forbids it.
+TYPED_TEST(FaultDispatch, AHandlerThatIsRefusedLeavesNothing) {
+  dispatcher().stop();
+  test::expect_in_child([] {
+    const auto descriptors = [] {
+      std::size_t count = 0;
+      for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        count += !entry.path().empty();
+      }
+      return count;
+    };
+    const std::size_t before = descriptors();
+    if (!test::refuse_call_with(SYS_rt_sigaction, 0, TestFixture::kSignal, EPERM)) return 1;
+    if (test::error_of([] { dispatcher().start(TypeParam::kEngine); }) == 0) return 2;
+    if (dispatcher().running()) return 3;
+    return descriptors() == before ? 0 : 4;
+  });
 }
 
 class FaultsOfTheKernel : public test::EngineTest<test::UserfaultfdEngine> {

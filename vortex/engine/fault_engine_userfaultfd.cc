@@ -281,8 +281,9 @@ void FaultThreads::answer(Server& server, const Message& message, std::uint64_t 
 // ---- The engine.
 
 void prepare() {
-  threads.store(new FaultThreads(os::Userfaultfd::make()), std::memory_order_release);
+  auto made = std::make_unique<FaultThreads>(os::Userfaultfd::make());
   install_bus_handler();
+  threads.store(made.release(), std::memory_order_release);
 }
 
 void admit(std::byte* begin, std::size_t bytes) {

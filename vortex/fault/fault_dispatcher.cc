@@ -198,7 +198,14 @@ void FaultDispatcher::start_locked(Engine engine) {
   state.engine_kind = engine;
   const std::size_t place = behind != nullptr ? state.places.next(*behind, true) : 0;
   state.engine.store(&chosen, std::memory_order_release);
-  if (behind != nullptr) install_trampoline(place);
+  if (behind == nullptr) return;
+  try {
+    install_trampoline(place);
+  } catch (...) {
+    sigaction(SIGSEGV, &earlier, nullptr);
+    state.engine.store(nullptr, std::memory_order_release);
+    throw;
+  }
 }
 
 void FaultDispatcher::stop() {
