@@ -24,7 +24,7 @@
 
 namespace vortex { inline namespace v0 {
 
-class FutexSemaphore;
+class FutexEvent;
 
 // The numbers of blocks are at most kMaxPoolBlocks, also together, and the length is less than 2^64
 // - 1; otherwise the constructor throws Error(EINVAL) that names the option.
@@ -287,7 +287,8 @@ class VORTEX_EXPORT CommitStreamBase : public Stream {
   bool guard_below(std::uint64_t floor, std::uint64_t offset) noexcept;
   bool decommit(std::uint64_t index, std::uint64_t offset) noexcept;
   // Waits with the stream unlocked, since the other thread's fault is what ends the wait.
-  bool acquire_unlocked(FutexSemaphore& semaphore, std::uint64_t offset) noexcept;
+  template <typename Look>
+  bool await(FutexEvent& event, std::uint64_t offset, Look look) noexcept;
 
   const std::size_t block_bytes_;
   const std::unique_ptr<State> state_;

@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -454,15 +453,6 @@ TEST(Guarded, CancelAtAnyMoment) {
   EXPECT_EQ(pool.statistics().blocks_in_use, 0U);
 }
 
-// Whether a thread of this process sleeps, as the kernel sees it.
-bool asleep(std::int32_t thread_id) {
-  std::ifstream file("/proc/self/task/" + std::to_string(thread_id) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const auto state = text.rfind(") ");
-  return state != std::string::npos && text[state + 2] == 'S';
-}
-
 // The threads that wait inside a stream's faults while it is destroyed get an error. None hangs.
 TEST(Guarded, DestroyedUnderWaitingThreads) {
   constexpr std::size_t kWaiting = 3;
@@ -486,7 +476,7 @@ TEST(Guarded, DestroyedUnderWaitingThreads) {
     // One waits for the data, the others for the one. A stream must not be destroyed while somebody
     // is only about to touch it: then there is nothing left that could fail.
     for (const auto& thread_id : touching) {
-      while (thread_id == 0 || !asleep(thread_id)) std::this_thread::yield();
+      while (thread_id == 0 || !test::asleep(thread_id)) std::this_thread::yield();
     }
     stream.reset();
     for (std::thread& reader : readers) reader.join();

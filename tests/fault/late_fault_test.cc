@@ -2,16 +2,20 @@
 // signal, fault once more, be served, and leave the block behind before its first fault is served.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
-#include <memory>
+#include <thread>
 
 #include "tests/fault/engine_suite.h"
 #include "tests/support/error_of.h"
 #include "tests/support/memory_source.h"
+#include "tests/support/threads.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/output_stream.h"
+#include "vortex/pipeline.h"
 #include "vortex/thread/this_thread.h"
 
 namespace vortex::test::late_fault_test { namespace {
@@ -66,6 +70,76 @@ TEST_F(LateFaults, OfABlockThatWasWrittenAreForgotten) {
   EXPECT_FALSE(serve_late(stream.data() + 5 * kBlockBytes, Access::kWrite));
   EXPECT_FALSE(stream.failure());
   EXPECT_EQ(drained, 6 * kBlockBytes);
+}
+
+// A stream's writer and its reader use one address; the thread sanitizer does not see what keeps
+// them apart.
+__attribute__((no_sanitize("thread"))) void put_blocks(volatile char* out, char from, char to) {
+  for (char i = from; i < to; ++i) out[static_cast<std::size_t>(i) * kBlockBytes] = i;
+}
+__attribute__((no_sanitize("thread"))) bool has_blocks(const volatile char* in, char from,
+                                                       char to) {
+  while (from < to && in[static_cast<std::size_t>(from) * kBlockBytes] == from) ++from;
+  return from == to;
+}
+
+// A thread in whose name a fault waits that is late.
+struct LateThread {
+  LateThread(const char* address, Access access)
+      : thread([this, address, access] {
+          id = current_thread_id();
+          serve_late(address, access);
+          userfaultfd_in_use()->wake(reinterpret_cast<std::byte*>(const_cast<char*>(address)));
+        }) {
+    while (id == 0 || !asleep(id)) std::this_thread::yield();
+  }
+
+  std::atomic<std::int32_t> id{0};
+  std::thread thread;
+};
+
+// Only one of two faults for the same block may take what both wait for, and the other one goes.
+TEST_F(LateFaults, OfAWriterThatWaitsLeaveTheNextBlockToIt) {
+  constexpr char kBlocks = 20;
+  CommitStream<char> stream({.block_bytes = kBlockBytes,
+                             .read_ahead_blocks = 1,
+                             .writer_comeback_blocks = 0,
+                             .reader_comeback_blocks = 0});
+  char* const out = stream.writer_data();
+  put_blocks(out, 0, 1);
+  LateThread late(out + kBlockBytes, Access::kWrite);
+  std::atomic<std::int32_t> writing{0};
+  std::thread writer([&] {
+    writing = current_thread_id();
+    put_blocks(out, 1, kBlocks);
+    stream.finish(kBlocks * kBlockBytes);
+  });
+  while (writing == 0 || !asleep(writing)) std::this_thread::yield();
+  EXPECT_TRUE(has_blocks(stream.reader_data(), 0, kBlocks));
+  writer.join();
+  late.thread.join();
+}
+
+TEST_F(LateFaults, OfAReaderThatWaitsLeaveTheNextBlockToIt) {
+  constexpr char kBlocks = 20;
+  CommitStream<char> stream({.block_bytes = kBlockBytes,
+                             .read_ahead_blocks = 2,
+                             .writer_comeback_blocks = 0,
+                             .reader_comeback_blocks = 0});
+  char* const out = stream.writer_data();
+  put_blocks(out, 0, 2);
+  const char* const in = stream.reader_data();
+  LateThread late(in, Access::kRead);
+  const std::int32_t reader = current_thread_id();
+  std::thread writer([&] {
+    while (!asleep(reader)) std::this_thread::yield();
+    put_blocks(out, 2, kBlocks);
+    stream.finish(kBlocks * kBlockBytes);
+  });
+  const Failure failure = guarded([&] { EXPECT_TRUE(has_blocks(in, 0, kBlocks)); });
+  EXPECT_FALSE(failure) << failure.message();
+  writer.join();
+  late.thread.join();
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
-// Threads that start together.
+// Threads that start together, and that wait.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -61,5 +65,13 @@ class Gate {
  private:
   FutexSemaphore passes_;
 };
+
+// Whether the kernel has put a thread of this process to sleep.
+inline bool asleep(std::int32_t thread) {
+  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+  const std::string text((std::istreambuf_iterator<char>(stat)), {});
+  const std::size_t at = text.rfind(") ");
+  return at != std::string::npos && text[at + 2] == 'S';
+}
 
 }  // namespace vortex::test

@@ -541,14 +541,6 @@ TEST(BlockPoolDeathTest, ARefusedMoveLeavesNoHole) {
   EXPECT_EXIT(_exit(body()), ::testing::ExitedWithCode(0), "");
 }
 
-// Whether the kernel has put the thread to sleep.
-bool sleeps(pid_t thread) {
-  std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(stat)), {});
-  const std::size_t at = text.rfind(") ");
-  return at != std::string::npos && text[at + 2] == 'S';
-}
-
 // The thread that warms has the last cold block in hand while somebody waits for that thread, and
 // is refused then.
 TEST_P(PoolKinds, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
@@ -560,7 +552,7 @@ TEST_P(PoolKinds, WhoWaitsUntilWarmTriesAgainWhatTheThreadWasRefused) {
     os::set_failure_hook(+[](os::MemoryCall call) noexcept {
       if (call != os::MemoryCall::kPopulate || gettid() == waiting) return 0;
       in_hand = true;
-      while (!sleeps(waiting)) std::this_thread::yield();
+      while (!test::asleep(waiting)) std::this_thread::yield();
       return ENOMEM;
     });
     BlockPool pool(small_blocks(1, Warming::kBackground));

@@ -120,7 +120,6 @@ struct CommitStreamBase::State {
       : read_ahead(options.read_ahead_blocks),
         writer_comeback(options.writer_comeback_blocks),
         reader_comeback(options.reader_comeback_blocks),
-        empty(static_cast<std::uint32_t>(read_ahead + writer_comeback)),
         slots(slots_for(options)),
         page_tables(range, options.block_bytes) {}
 
@@ -140,8 +139,17 @@ struct CommitStreamBase::State {
   const std::uint64_t read_ahead;
   const std::uint64_t writer_comeback;
   const std::uint64_t reader_comeback;
-  FutexSemaphore full;
-  FutexSemaphore empty;
+  // The semaphores of the paper, as events. A signal makes the same fault twice: whoever waits
+  // looks again at what it waits for, so that the one that is late takes nothing and goes.
+  FutexEvent readable;
+  FutexEvent writable;
+
+  // The paper's full: all guards, which are there in order, or the end.
+  bool is_full(std::uint64_t guards) const noexcept {
+    return guarded >= guards || length != kUnknown;
+  }
+  // The paper's empty: what the reader has entered may be committed again, N + L blocks ahead.
+  bool has_empty() const noexcept { return committed < reader_next + read_ahead + writer_comeback; }
 
   // Guarded by the stream's lock.
   // Block `index` is in slot index % slots.size(). At most N + L + M + 1 blocks are committed.
@@ -150,7 +158,7 @@ struct CommitStreamBase::State {
   std::uint64_t guarded = 0;      // blocks below are guarded or gone
   std::uint64_t reader_next = 0;  // one more than the highest block the reader touched
   std::uint64_t decommitted = 0;  // blocks below are gone, or will be when the writer leaves them
-  std::uint64_t full_taken = 0;   // units of `full` that the reader has taken
+  std::uint64_t committed = 0;    // how many blocks ever were
   std::uint64_t length = kUnknown;
   bool filler_placed = false;
   std::optional<BlockGuards> guards;
@@ -178,8 +186,8 @@ CommitStreamBase::~CommitStreamBase() { close(); }
 
 void CommitStreamBase::wake() noexcept {
   State& s = *state_;
-  s.full.close();
-  s.empty.close();
+  s.readable.notify();
+  s.writable.notify();
 }
 
 Stream::Window CommitStreamBase::window() const noexcept { return state_->touched; }
@@ -206,6 +214,21 @@ bool CommitStreamBase::handle_fault(Access access, std::uint64_t offset) noexcep
   return reads ? serve_reader(index, offset) : serve_writer(index, offset);
 }
 
+// Unlocked while it waits. The ticket comes first: streams are stopped without the lock.
+template <typename Look>
+bool CommitStreamBase::await(FutexEvent& event, std::uint64_t offset, Look look) noexcept {
+  for (;;) {
+    const std::uint32_t ticket = event.ticket();
+    if (stopping()) {
+      return fail(ECANCELED, "the stream was closed while a thread waited in it", offset);
+    }
+    if (look()) return true;
+    mutex().unlock();
+    event.await(ticket);
+    mutex().lock();
+  }
+}
+
 bool CommitStreamBase::serve_writer(std::uint64_t index, std::uint64_t offset) noexcept {
   State& s = *state_;
   s.touched = {s.writer_floor(), s.writer_next};
@@ -218,11 +241,16 @@ bool CommitStreamBase::serve_writer(std::uint64_t index, std::uint64_t offset) n
     s.writer_next = index + 1;
     if (!guard_below(s.writer_floor(), offset)) return false;
   }
-  if (!acquire_unlocked(s.empty, offset)) return false;
-  if (s.state_of(index) != CommitState::kReserved) return true;
+  const auto is_late = [&] {
+    return s.state_of(index) != CommitState::kReserved || index < s.writer_floor();
+  };
+  if (!await(s.writable, offset, [&] { return is_late() || s.has_empty(); })) return false;
+  if (is_late()) return true;
   if (const int error = reservation().place_zeros(block_at(index), block_bytes_, true))
     return fail(error, kRefused, offset);
   s.slot_of(index) = {CommitState::kCommitted, index};
+  ++s.committed;
+  s.writable.notify();
   return true;
 }
 
@@ -233,20 +261,18 @@ bool CommitStreamBase::serve_reader(std::uint64_t index, std::uint64_t offset) n
     return fail_touch("a read behind the window: raise the comeback (M)", offset);
   }
   if (index >= s.reader_next) {
-    s.empty.release(static_cast<std::uint32_t>(index + 1 - s.reader_next));
     s.reader_next = index + 1;
+    s.writable.notify();
     for (; s.decommitted < std::min(s.reader_floor(), s.guarded); ++s.decommitted) {
       if (!decommit(s.decommitted, offset)) return false;
     }
     s.decommitted = std::max(s.decommitted, s.reader_floor());
     s.page_tables.finished_below(block_at(std::min(s.guarded, s.reader_floor())));
   }
-  // The reader in block i has taken i + 2 units: it goes on only when the guard of block i + 1 is
-  // there to stop it, or when no guards are to come.
-  while (s.full_taken < index + 2 && s.length == kUnknown) {
-    if (!acquire_unlocked(s.full, offset)) return false;
-    ++s.full_taken;
-  }
+  // The reader goes on in block i only when the guard of block i + 1 is there to stop it, or when
+  // no guards are to come.
+  if (!await(s.readable, offset, [&] { return s.is_full(index + 2); })) return false;
+  if (index < s.reader_floor()) return true;  // late: the reader has left the block
   switch (s.state_of(index)) {
     case CommitState::kCommitted:
       return true;
@@ -290,7 +316,7 @@ bool CommitStreamBase::guard_below(std::uint64_t floor, std::uint64_t offset) no
         return fail(error, kRefused, offset);
       s.slot_of(s.guarded).state = CommitState::kGuarded;
     }
-    s.full.release();
+    s.readable.notify();
   }
   return true;
 }
@@ -303,18 +329,11 @@ bool CommitStreamBase::decommit(std::uint64_t index, std::uint64_t offset) noexc
   return true;
 }
 
-bool CommitStreamBase::acquire_unlocked(FutexSemaphore& semaphore, std::uint64_t offset) noexcept {
-  mutex().unlock();
-  const bool acquired = semaphore.acquire();
-  mutex().lock();
-  return acquired || fail(ECANCELED, "the stream was closed while a thread waited in it", offset);
-}
-
 const std::byte* CommitStreamBase::reader_bytes() {
   State& s = *state_;
   {
     std::lock_guard lock(mutex());
-    while (s.full_taken == 0 && s.length == kUnknown && acquire_unlocked(s.full, 0)) ++s.full_taken;
+    await(s.readable, 0, [&s] { return s.is_full(1); });
   }
   failure().throw_if_failed();
   return base();
@@ -334,7 +353,7 @@ void CommitStreamBase::finish_bytes(std::uint64_t length) {
                               " are being written");
     }
     s.length = length;
-    s.full.release(static_cast<std::uint32_t>(s.writer_comeback + 1));
+    s.readable.notify();
   }
 }
 
