@@ -41,6 +41,10 @@ concept PlaceType =
 
 namespace detail {
 
+// An array with room for places.
+template <typename Range>
+concept PlaceArray = AnyArray<Range> && PlaceType<std::ranges::range_value_t<Range>>;
+
 template <PlaceType Place>
 void argsort(const KeySource& keys, std::size_t count, std::span<Place> places, unsigned threads) {
   expect_places(places.size(), count,
@@ -64,20 +68,25 @@ void argsort(const KeySource& keys, std::size_t count, std::span<Place> places, 
 // that does, it is 16 bytes a key more. Throws std::bad_alloc, with `places` in any state, and
 // std::invalid_argument for less room than keys or for more keys than the type of places can tell.
 // Thread-safe where places and keys are others. Threads as for sort().
-template <RadixKey Key, PlaceType Place>
-void argsort_into(std::span<const Key> keys, std::span<Place> places, SortOptions options = {}) {
-  detail::argsort(detail::keys_of_numbers(keys.data(), detail::number_form<Key>(options.order)),
-                  keys.size(), places, options.threads);
+template <detail::AnyArray Keys, detail::PlaceArray Places>
+requires RadixKey<std::ranges::range_value_t<Keys>>
+void argsort_into(Keys&& keys, Places&& places, SortOptions options = {}) {
+  using Key = std::ranges::range_value_t<Keys>;
+  detail::argsort(
+      detail::keys_of_numbers(std::ranges::data(keys), detail::number_form<Key>(options.order)),
+      std::ranges::size(keys), detail::span_of(places), options.threads);
 }
 
 // The same for records by `key(record)`, or by the member that `key` points to. `key` must not
 // throw, must give the same for the same record, and is called by all threads at once.
-template <typename T, typename KeyFunction, PlaceType Place>
-requires detail::NumberKeyOf<KeyFunction, T>
-void argsort_into(std::span<const T> records, KeyFunction key, std::span<Place> places,
-                  SortOptions options = {}) {
-  const detail::RecordKeys<T, KeyFunction> keys(records.data(), std::move(key), options.order);
-  detail::argsort(keys.source(), records.size(), places, options.threads);
+template <detail::AnyArray Records, typename KeyFunction, detail::PlaceArray Places>
+requires detail::NumberKeyOf<KeyFunction, std::ranges::range_value_t<Records>>
+void argsort_into(Records&& records, KeyFunction key, Places&& places, SortOptions options = {}) {
+  using T = std::ranges::range_value_t<Records>;
+  const detail::RecordKeys<T, KeyFunction> keys(std::ranges::data(records), std::move(key),
+                                                options.order);
+  detail::argsort(keys.source(), std::ranges::size(records), detail::span_of(places),
+                  options.threads);
 }
 
 // The same for `count` strings, which string_of(place) tells, in the order of std::memcmp(), one
@@ -86,9 +95,11 @@ void argsort_into(std::span<const T> records, KeyFunction key, std::span<Place> 
 //
 // Extra memory: 16 bytes a string, and what sorting those takes. Threads work together from 2^16
 // strings on, at most one for 2^15. Errors as above.
-template <typename StringOf, PlaceType Place>
-void argsort_strings_into(std::size_t count, const StringOf& string_of, std::span<Place> places,
+template <typename StringOf, detail::PlaceArray Places>
+void argsort_strings_into(std::size_t count, const StringOf& string_of, Places&& to,
                           SortOptions options = {}) {
+  const std::span places = detail::span_of(to);
+  using Place = std::ranges::range_value_t<Places>;
   detail::expect_places(places.size(), count,
                         static_cast<std::uint64_t>(std::numeric_limits<Place>::max()));
   const detail::StringSource source{
@@ -105,24 +116,21 @@ void argsort_strings_into(std::size_t count, const StringOf& string_of, std::spa
 // The same for whatever is one array in memory, with the places as a new vector:
 //
 //   std::vector<std::size_t> order = vortex::argsort(prices);
-//   auto order = vortex::argsort<std::uint32_t>(items, &Item::price, {.stable = true});
+//   auto order = vortex::argsort<std::uint32_t>(items, &Item::price);
 template <PlaceType Place = std::size_t, std::ranges::contiguous_range Keys>
 requires RadixKey<std::ranges::range_value_t<Keys>> std::vector<Place> argsort(
     const Keys& keys, SortOptions options = {}) {
   std::vector<Place> places(std::ranges::size(keys));
-  using Key = std::ranges::range_value_t<Keys>;
-  argsort_into(std::span<const Key>(std::ranges::data(keys), places.size()), std::span(places),
-               options);
+  argsort_into(std::span(std::ranges::data(keys), places.size()), places, options);
   return places;
 }
 template <PlaceType Place = std::size_t, std::ranges::contiguous_range Records,
           typename KeyFunction>
-requires std::invocable < KeyFunction&, const std::ranges::range_value_t<Records>
-& > std::vector<Place> argsort(const Records& records, KeyFunction key, SortOptions options = {}) {
+requires detail::NumberKeyOf<KeyFunction, std::ranges::range_value_t<Records>> std::vector<Place>
+argsort(const Records& records, KeyFunction key, SortOptions options = {}) {
   std::vector<Place> places(std::ranges::size(records));
-  using T = std::ranges::range_value_t<Records>;
-  argsort_into(std::span<const T>(std::ranges::data(records), places.size()), std::move(key),
-               std::span(places), options);
+  argsort_into(std::span(std::ranges::data(records), places.size()), std::move(key), places,
+               options);
   return places;
 }
 

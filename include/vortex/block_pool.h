@@ -216,7 +216,7 @@ class VORTEX_EXPORT BlockPool {
   void expect_placed(std::size_t blocks);
 
   // False under the engine userfaultfd: the kernel does not move pages that a disk has been told of
-  // for good (Disk::register_memory()).
+  // for good (io_uring's registered buffers).
   bool may_be_pinned() const noexcept;
 
   // True in a forked child: the object was copied, the blocks were not, and nothing may be moved.

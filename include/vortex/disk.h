@@ -211,7 +211,7 @@ struct StripedFileOptions {
 };
 
 // A sequence of bytes cut into units, each whole in one of several files on different disks. The
-// strategy (BlockAllocation) says which file a unit goes to; within its file a part's units follow
+// strategy says which file a unit goes to; within its file a part's units follow
 // one another. A disk that turns out to be full is left out from then on, and the units that it
 // refused go to the others.
 //

@@ -23,7 +23,9 @@ namespace vortex { inline namespace v0 {
 // are no UTF-8, written as in C (\n, \x1b), for terminals and logs. Doing it again changes nothing.
 using detail::printable;
 
-// The exception by which every constructor, and every call outside a fault, reports an error.
+// The exception by which every constructor, and every call outside a fault, reports an error; calls
+// on arrays in memory (sort.h, array_calls.h) throw std::invalid_argument instead, and where there
+// is no memory std::bad_alloc may be thrown.
 // code() carries the errno value. what() names the operation, the object (stream, pool, path), the
 // limit that was hit and, where there is one, the way out, and ends with the system's word for the
 // errno value. It is one line that can be printed on a terminal: control characters in a name are

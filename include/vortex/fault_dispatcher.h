@@ -12,8 +12,8 @@ class Region;
 
 // How faults reach us.
 //
-// By SIGSEGV, on the thread that touched the memory: libsigsegv is compiled in unless the build
-// says -Dengine=native, and is then the default; both behave alike.
+// By SIGSEGV, on the thread that touched the memory: libsigsegv is the default where it is compiled
+// in, which -Dengine=native prevents; both behave alike.
 //
 // By userfaultfd (Linux 6.8, with permission): threads of ours serve the faults while the toucher
 // sleeps, also those of the kernel on behalf of system calls. SIGSEGV is left alone. A fault that

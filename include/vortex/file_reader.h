@@ -36,7 +36,8 @@ struct FileReaderOptions {
   std::size_t request_bytes = 0;    // 0: a block, or several small ones
   // In any order: memory for blocks at most. What the other options do not need holds more of those
   // that were touched last. 0: no more than they need. A file has no use for more than its length;
-  // beyond 16 MiB the memory is taken as it is touched, 2 MiB at a time.
+  // beyond 16 MiB the memory is taken as it is touched, 2 MiB at a time. Less than the other
+  // options need is raised to that.
   std::size_t memory_bytes = 0;
   ReadOrder order = ReadOrder::kAny;
   std::size_t cursors = 1;  // in any order: how many walks are expected, and have memory for N

@@ -174,9 +174,10 @@ requires detail::NumberKeyOf<KeyFunction, T> RadixSortReport radix_sort(Vanishin
 }
 
 // Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these
-// by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own,
-// pairs not stably where neither `stable` nor `first_split_bits` 0 ask for it. As the other
-// radix_sort() otherwise.
+// by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own.
+// Pairs of 4+4 with equal keys come in the order of their values, unless `options.stable` is set;
+// pairs of 8+8 keep their order, unless `first_split_bits` is given and `options.stable` is not
+// set. As the other radix_sort() otherwise.
 template <typename T>
 requires detail::NumberOrPair<T> RadixSortReport radix_sort(VanishingArray<T>& array,
                                                             SortOptions options = {},

@@ -1,4 +1,4 @@
-// Sorts arrays in memory, in place.
+// Sorts arrays in memory, in place. Order, RadixKey and KeyValue are in detail/record/key.h.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace vortex { inline namespace v0 {
 
 struct SortOptions {
   Order order = Order::kAscending;
-  // Records with equal keys keep their order. Costs nothing for bare keys.
+  // KeyValue pairs and strings that are equal keep their order. Sorts by a key function always do.
   bool stable = false;
   // How many threads may work, the calling one among them; 0: one for each core that the process
   // may use, by its affinity and by the quotas of its control groups. More than 4096 are 4096. The
@@ -47,6 +47,10 @@ inline constexpr bool kIsKeyValue<KeyValue<K, V>> = true;
 // A key of records of type T: a number that a function of one returns, or a member.
 template <typename KeyFunction, typename T>
 concept NumberKeyOf = RadixKey<std::remove_cvref_t<std::invoke_result_t<KeyFunction, const T&>>>;
+
+// A key of any kind, of records that may be moved as bytes.
+template <typename KeyFunction, typename T>
+concept KeyOf = std::is_trivially_copyable_v<T> && std::invocable<KeyFunction&, const T&>;
 
 // What has an order of its own.
 template <typename T>
@@ -108,6 +112,9 @@ concept ArrayRange = WholeRange<Range> && AnyArray<Range>;
 // With code that is compiled once where there is some for records of this size.
 template <std::size_t key_bytes, typename T>
 void sort_structs(T* records, std::size_t count, const SortKey& key, const SortOptions& options) {
+  static_assert(!std::is_const_v<T>,
+                "vortex::sort() changes the array, which is const: sort a copy, or give "
+                "sort_into() another array");
   constexpr std::size_t bytes = sizeof(T);
   if constexpr (has_compiled_sort<T>(key_bytes)) {
     sort_records(records, count, bytes, key, options.threads);
@@ -136,9 +143,9 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // as all are with `options.threads` 1. Larger ones get more threads, which begin and end within the
 // call, at most one for 2^19 or 2^20 records; with fewer records a thread costs about what it
 // gains. Records of more than 256 bytes get them from 8 MiB on, and arrays by strings of bytes or
-// several keys from 2^17 records or 8 MiB on. They run none of the program's handlers, but for the
-// signals that their own instructions raise. Where the system refuses threads the others do their
-// work.
+// several keys from 2^17 records or 8 MiB on. They block all signals but those that their own
+// instructions raise, so no other handler of the program runs on them. Where the system refuses
+// threads the others do their work.
 //
 // The thread keeps the extra memory of sorts of fewer than 2^20 records for its next sort, until it
 // ends or calls release_sort_memory(): 1 to 2 MiB mostly, at most 8 MiB. No memory limit of the
@@ -296,10 +303,8 @@ void sort_into(std::span<const T> records, std::span<T> out, KeyFunction key,
 // std::bad_alloc, with `out` in any state. The arrays must not overlap. Threads as for sort(), at
 // most one for 4 MiB.
 template <detail::AnyArray Records, detail::AnyArray Out, typename KeyFunction>
-requires std::is_trivially_copyable_v<std::ranges::range_value_t<Out>> &&
-    std::invocable < KeyFunction&,
-    const std::ranges::range_value_t<Out>
-& > void sort_into(Records&& records, Out&& out, KeyFunction key, SortOptions options = {}) {
+requires detail::KeyOf<KeyFunction, std::ranges::range_value_t<Out>>
+void sort_into(Records&& records, Out&& out, KeyFunction key, SortOptions options = {}) {
   using T = std::ranges::range_value_t<Out>;
   const std::span<const T> from(detail::span_of(records));
   const std::span<T> to(detail::span_of(out));

@@ -70,7 +70,7 @@ class VORTEX_EXPORT Stream {
   //
   // The process still ends, with a line on stderr, where a touch cannot be right (behind the window
   // or an end), inside a fault of another stream, in a forked child, where the system refuses
-  // memory, and in streams without an is_vacant(): those of Vortex-B and Vortex-S. With a call
+  // memory, and in commit streams, vanishing arrays and buckets. With a call
   // without a function it ends again at every such touch. Both functions throw Error(EFAULT) in a
   // forked child, and wait for the fault that is being served; not inside a fault.
   void fill_on_failure(const FailureCall& call);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "sort/arrays/numbers.h"
@@ -73,7 +74,10 @@ void argsort(const KeySource& keys, std::size_t count, Place* places, unsigned t
 }  // namespace
 
 void expect_places(std::size_t room, std::size_t count, std::uint64_t most) {
-  if (room < count) throw std::invalid_argument("argsort_into() has less room than keys");
+  if (room < count) {
+    throw std::invalid_argument("argsort_into() has room for " + std::to_string(room) +
+                                " places, and " + std::to_string(count) + " keys");
+  }
   if (count > 0 && count - 1 > most)
     throw std::invalid_argument("argsort_into() cannot tell so many places in this type");
 }
@@ -251,9 +255,11 @@ class ColumnsSink {
 }  // namespace
 
 void expect_lengths(std::span<const std::size_t> lengths, std::size_t count) {
-  for (const std::size_t length : lengths) {
-    if (length != count)
-      throw std::invalid_argument("sort_by_key() has arrays of different lengths");
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    if (lengths[i] == count) continue;
+    throw std::invalid_argument("sort_by_key() has " + std::to_string(count) + " keys, and " +
+                                std::to_string(lengths[i]) + " values in array " +
+                                std::to_string(i + 1));
   }
 }
 

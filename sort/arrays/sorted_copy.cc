@@ -6,6 +6,7 @@
 #include <cstring>
 #include <optional>
 #include <stdexcept>
+#include <string>
 
 #include "sort/arrays/place_engine.h"
 #include "sort/arrays/rows.h"
@@ -104,7 +105,10 @@ bool sorts_copy(std::size_t count, std::size_t bytes) noexcept {
 }  // namespace
 
 void expect_room(std::size_t room, std::size_t count) {
-  if (room < count) throw std::invalid_argument("sort_into() has less room than records");
+  if (room < count) {
+    throw std::invalid_argument("sort_into() has room for " + std::to_string(room) + " of " +
+                                std::to_string(count) + " records");
+  }
 }
 
 void sort_records_into(const void* records, std::size_t count, std::size_t bytes,

@@ -242,8 +242,14 @@ TEST_OF_ONE_THREAD(Argsort, RoomThatIsTooSmallOrLarger) {
   std::vector<std::uint32_t> places(2, 9);
   EXPECT_THROW(argsort_into(std::span<const int>(keys), std::span(places)), std::invalid_argument);
   places.assign(4, 9);
-  argsort_into(std::span<const int>(keys), std::span(places));
+  argsort_into(keys, places);
   EXPECT_EQ(places, (std::vector<std::uint32_t>{1, 0, 2, 9}));
+  argsort_into(
+      keys, [](int key) { return -key; }, places);
+  EXPECT_EQ(places, (std::vector<std::uint32_t>{2, 0, 1, 9}));
+  const auto text_of = [](std::size_t place) { return std::string_view("cab").substr(place, 1); };
+  argsort_strings_into(3, text_of, places);
+  EXPECT_EQ(places, (std::vector<std::uint32_t>{1, 2, 0, 9}));
 }
 
 // Nothing is read or written before the count is looked at, so the arrays need not be there.

@@ -85,7 +85,7 @@ typedef struct vtx_sort_resources {
   const double* folder_speeds;  // shares of the folders, in any unit; NULL: equal
   size_t block_bytes;           // 0: what suits the memory
   // What each request costs a disk beside its bytes, see vtx_measure_request_cost(); 0: measured,
-  // where files of 4 GiB or more are sorted; 1 for disks that any place is as good for as another.
+  // where files of 4 GiB or more are sorted; 1: every place of the disks is as good as any other.
   uint64_t request_cost_bytes;
   uint64_t seed;     // which run lies on which disk; 0: 1
   int caching;       // a vtx_caching

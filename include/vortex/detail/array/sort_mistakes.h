@@ -54,8 +54,8 @@ constexpr void explain_wrong_key() {
 template <typename Range>
 constexpr void explain_no_array() {
   static_assert(kNever<Range>,
-                "vortex::sort() sorts what is one array in memory: a std::vector, a std::span, an "
-                "array, or two pointers; copy a std::deque or a std::list into a std::vector");
+                "vortex::sort() sorts what is one array in memory: a std::vector that has a name "
+                "(std::vector<bool> is none), a std::span, an array, or two pointers; copy a std::deque or a std::list into a std::vector");
 }
 
 }}}  // namespace vortex::v0::detail
