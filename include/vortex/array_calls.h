@@ -28,7 +28,8 @@ namespace vortex { inline namespace v0 {
 // The number of the calling thread in its sort, for functions of the program (keys, comparators,
 // keys of lines) that keep something for each thread that calls them: 0 to `threads` - 1, as
 // SortOptions or SortResources say (with 0, as many as there are processors). Threads that are in
-// functions of one sort at the same time have different numbers, for sorts in memory and of files;
+// functions of one sort at the same time have different numbers, for sorts in memory and of files,
+// but for RecordKeys::append_whole(), which threads beside call, too;
 // a thread may have another one in its next call. 0 outside sorts. Of a sort that such a function
 // calls itself the numbers mean nothing; behind it the function has its own again. Takes
 // nanoseconds; any thread may ask, inside a fault too.

@@ -200,7 +200,7 @@ bool LineJob::keep_rest() {
     give_pages_back(other.data(), other.data() + other.size());
   }
   plan_.kept_bytes = growth_->keep(rest, *team_, told(false));
-  return true;
+  return plan_.kept_bytes != 0;
 }
 
 // What records in memory, which are sorted, have left.

@@ -16,7 +16,7 @@ namespace vortex { inline namespace v0 {
 namespace {
 
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20;
-constexpr std::uint64_t kLeastInHugePages = 32 * kHugePageBytes;
+constexpr std::uint64_t kLeastInHugePages = 32 * kHugePageBytes;  // of a part
 
 // What those on the disks take.
 LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
@@ -42,10 +42,12 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
     : counted_(part.counted), text_bytes_(part.text_bytes), runs_(std::move(runs)) {
   RunStore& store = *runs_->front().run.store;
   const auto count = static_cast<std::uint32_t>(runs_->size());
-  prefetcher_.emplace(store, slices_of(*runs_, part),
-                      make_prefetch_policy(prefetch.kind, order_of_need(*runs_, part, order),
-                                           prefetch.options, count, store.block_times()),
-                      punch_holes);
+  const auto kept = std::ranges::count_if(*runs_, [](const LineRun& run) { return !!run.kept; });
+  prefetcher_.emplace(
+      store, slices_of(*runs_, part),
+      make_prefetch_policy(prefetch.kind, order_of_need(*runs_, part, order), prefetch.options,
+                           count - static_cast<std::uint32_t>(kept), store.block_times()),
+      punch_holes);
   std::vector<RunCursor*> cursors;
   for (std::uint32_t i = 0; i < count; ++i) {
     cursors_.push_back(
@@ -140,11 +142,16 @@ std::uint64_t LineRuns::keep_in_parts(std::size_t parts, std::uint64_t most_byte
                                       detail::ThreadTeam& team, const WritePart& write,
                                       const EndOfPart& end_of) {
   // Each part has address space for all of them.
-  const bool is_large = most_bytes >= kLeastInHugePages;
+  const bool is_large = most_bytes / parts >= kLeastInHugePages;
   const std::uint64_t page = is_large ? kHugePageBytes : os::page_bytes();
   const auto each = static_cast<std::size_t>(detail::units_for(most_bytes, page) * page);
-  const auto memory =
-      std::make_shared<RawMemory>(parts * each, is_large ? PageKind::kHuge : PageKind::kSmall);
+  std::shared_ptr<RawMemory> memory;
+  try {
+    memory =
+        std::make_shared<RawMemory>(parts * each, is_large ? PageKind::kHuge : PageKind::kSmall);
+  } catch (const Error&) {
+    return 0;
+  }
   Writers writers;
   for (std::size_t part = 0; part < parts; ++part) {
     const std::span<char> room(memory->data() + part * each, each);
@@ -152,7 +159,8 @@ std::uint64_t LineRuns::keep_in_parts(std::size_t parts, std::uint64_t most_byte
   }
   std::uint64_t bytes = 0;
   kept_ = written_in_parts(writers, team, write, end_of);
-  for (const auto& writer : writers) bytes += detail::units_for(writer->bytes(), page) * page;
+  // Huge pages may begin anywhere in them.
+  for (const auto& writer : writers) bytes += (detail::units_for(writer->bytes(), page) + 1) * page;
   kept_->kept = memory;
   return bytes;
 }

@@ -98,8 +98,9 @@ class LineRuns final : public RunList<LineRun> {
                      const WritePart& write, const EndOfPart& end_of);
 
   // As form_in_parts(), of the last run of all, which stays in memory that is taken for it. Returns
-  // how much that is. Only where may_keep() says that the merge of all runs, of which there are
-  // some on the disks, has as many buffers and parts beside as without.
+  // how much that is; 0: the system refuses it, and nothing was written. Only where may_keep() says
+  // that the merge of all runs, of which there are some on the disks, has as many buffers and parts
+  // beside as without.
   bool may_keep(std::uint64_t bytes) const;
   std::uint64_t keep_in_parts(std::size_t parts, std::uint64_t most_bytes, detail::ThreadTeam& team,
                               const WritePart& write, const EndOfPart& end_of);

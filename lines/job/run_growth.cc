@@ -234,11 +234,13 @@ bool RunGrowth::write_in_parts(const LineArena& sorted, std::span<const IndexEnt
 }
 
 // A byte in front of each record, and of a counted order a count. Whoever has so much in common
-// with another that more are needed is that much longer itself.
+// with another that more are needed is that much longer itself. Each part has two pages more.
 std::uint64_t RunGrowth::most_kept(const LineArena& arena) noexcept {
   constexpr std::uint64_t kLongHeadShare = 32;
+  constexpr std::uint64_t kPagesShare = 16;
   const std::uint64_t of_each = 1 + (arena.order().counted ? kMaxLengthBytes : 0);
-  return arena.stored_bytes() + arena.stored_bytes() / kLongHeadShare + arena.records() * of_each;
+  const std::uint64_t stored = arena.stored_bytes();
+  return stored + stored / kLongHeadShare + stored / kPagesShare + arena.records() * of_each;
 }
 
 std::uint64_t RunGrowth::keep(const LineArena& sorted, detail::ThreadTeam& team, const Told& told) {

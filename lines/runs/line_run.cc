@@ -189,8 +189,8 @@ LineRun joined(std::vector<LineRun> parts) {
     all.forecasts.append(next.forecasts);
     all.end = behind(all.end, next.end);
     if (next.run.blocks() != 0) others.push_back(std::move(next.run));
-    while (all.marks.size() > kMaxMarks) leave_every_second(all.marks);
   }
+  while (all.marks.size() > kMaxMarks) leave_every_second(all.marks);
   all.run.append(others);
   return all;
 }

@@ -1,6 +1,7 @@
 #include "sort/job/request_costs.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -26,6 +27,11 @@ std::uint64_t RequestCosts::most_of(const std::vector<std::string>& folders,
   std::vector<std::uint64_t> costs(measured.size());
   detail::ThreadTeam team(static_cast<unsigned>(std::max<std::size_t>(measured.size(), 1)));
   team.run(measured.size(), [&](std::size_t i) {
+    // In a forked child the locks may be held by threads that are not there.
+    if (process_ != getpid()) {
+      costs[i] = measure(measured[i].second).value_or(0);
+      return;
+    }
     Known& here = known(measured[i].first);
     const std::scoped_lock lock(here.mutex);
     if (!here.cost) here.cost = measure(measured[i].second);

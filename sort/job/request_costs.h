@@ -2,6 +2,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <functional>
@@ -34,6 +35,7 @@ class RequestCosts {
 
   Known& known(dev_t file_system);
 
+  const pid_t process_ = getpid();
   std::mutex mutex_;  // guards the map
   std::map<dev_t, Known> known_;
 };

@@ -10,6 +10,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -147,6 +148,36 @@ TEST(SortThread, OfKeysInMemory) {
     argsort_into(std::span(records), key, std::span(places), {.threads = threads});
     EXPECT_TRUE(
         std::ranges::is_sorted(places, {}, [&](std::uint32_t i) { return records[i].key; }));
+    callers.expect_good();
+  }
+}
+
+// Threads sort groups of such records alone, by the places of their keys.
+TEST(SortThread, OfTextOfLargeRecords) {
+  struct Large {
+    char text[24];
+    std::uint64_t number;
+    char rest[268];
+  };
+  auto random = test_random();
+  std::vector<Large> records(30'000);
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    std::memset(records[i].text, 'a', sizeof records[i].text);
+    for (std::size_t at = 0; at < sizeof records[i].text; at += 8) {
+      records[i].text[at] = static_cast<char>(random() % 16);
+    }
+    records[i].number = i;
+  }
+  for (const unsigned threads : kManyThreads) {
+    SCOPED_TRACE(threads);
+    Callers callers(threads);
+    const auto key = [&](const Large& record) {
+      callers.call(record.number);
+      return std::string_view(record.text, sizeof record.text);
+    };
+    std::vector<Large> sorted = records;
+    sort(sorted, key, {.threads = threads});
+    EXPECT_TRUE(std::ranges::is_sorted(sorted, {}, key));
     callers.expect_good();
   }
 }

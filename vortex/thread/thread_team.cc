@@ -32,12 +32,12 @@ class ThreadTeam::Impl {
   void work_within(Around around) { around_ = std::move(around); }
 
   void run(std::size_t parts, const std::function<void(std::size_t)>& part) {
-    const Numbered caller(0);
     // In a forked child the lock may be held by a thread that is not there.
     if (parts <= 1 || started_ == 0 || owner_ != getpid()) {
-      for (std::size_t i = 0; i < parts; ++i) part(i);
+      for (std::size_t i = 0; i < parts; ++i) part(i);  // under the number that the caller has
       return;
     }
+    const Numbered caller(0);
     {
       const std::lock_guard lock(lock_);
       part_ = &part;
