@@ -6,6 +6,7 @@
 #include "vortex/detail/merge/record_sort.h"
 #include "vortex/detail/radix/kept_memory.h"
 #include "vortex/detail/stream/saturating.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -100,7 +101,10 @@ void BucketSorters::pass_on(RecordOutput& out) {
   if (!copies()) {
     return detail::append_by_index(out, bucket.records, record_bytes, index, bucket.count);
   }
-  if (!team_) team_.emplace(copiers_);
+  if (!team_) {
+    team_.emplace(copiers_);
+    work_for_log(*team_);
+  }
   const std::size_t of_piece = std::max<std::size_t>(kPieceBytes / record_bytes, 1);
   for (std::size_t done = 0; done < bucket.count;) {
     const std::span<std::byte> room = out.room((bucket.count - done) * record_bytes);
@@ -110,6 +114,7 @@ void BucketSorters::pass_on(RecordOutput& out) {
       copy(part, done, some, room.data());
     } else {
       team_->run(pieces, [&](std::size_t piece) {
+        const WorkSpan span(SpanKind::kCopy);
         const std::size_t first = piece * of_piece;
         const std::size_t here = std::min(of_piece, some - first);
         guarded([&] {

@@ -131,6 +131,9 @@ TYPED_TEST(CountedKeysOf, LikeStdSort) {
   EXPECT_FALSE(CountedKeys<TypeParam>::suits({0, 65536}, 1000000));
   EXPECT_FALSE(CountedKeys<TypeParam>::suits({0, 100}, 100));
   EXPECT_FALSE(CountedKeys<TypeParam>::suits({}, 1000000));
+  // Counters hold 32 bits.
+  EXPECT_TRUE(CountedKeys<TypeParam>::suits({0, 100}, 0xffffffff));
+  EXPECT_FALSE(CountedKeys<TypeParam>::suits({0, 100}, std::size_t{1} << 32));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
+#include "tests/thread/team_counts.h"
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/radix/chunk_movers.h"
@@ -50,6 +51,90 @@ TEST(ManyThreads, PassesOfTheTeamDoNotGrowWithTheThreads) {
                                    .sort();
     EXPECT_EQ(passes, 1u) << threads;
     EXPECT_TRUE(sorted == expected) << threads;
+  }
+}
+
+// Notes who encodes the records of a stripe, and who decodes what it has sorted. Samples are
+// encoded one by one.
+struct CountingCodec {
+  void encode(std::uint64_t*, std::size_t count) const noexcept {
+    if (count > 1) read->add(count);
+  }
+  void decode(std::uint64_t*, std::size_t count) const noexcept { sorted->add(count); }
+  test::TeamCounts* read;
+  test::TeamCounts* sorted;
+};
+using CountedSort = InPlaceSort<std::uint64_t, KeyOfWord, CountingCodec>;
+
+std::vector<std::uint64_t> random_keys(std::size_t count) {
+  auto random = test::test_random();
+  std::vector<std::uint64_t> keys(count);
+  for (std::uint64_t& key : keys) key = random();
+  return keys;
+}
+
+// No thread goes on before all have their first part of a step: so each has one stripe, and then a
+// bucket at least.
+TEST(ManyThreads, EachReadsAnEqualStripeAndSortsBuckets) {
+  constexpr std::size_t kChunk = ChunkLayout<std::uint64_t>::kChunkRecords;
+  const std::vector<std::uint64_t> keys = random_keys(std::size_t{1} << 21);
+  const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
+  for (const unsigned threads : teams()) {
+    test::TeamCounts read(threads), made(threads);
+    const CountingCodec codec{&read, &made};
+    std::vector<std::uint64_t> sorted = keys;
+    ThreadTeam team(threads);
+    ParallelSort<std::uint64_t, KeyOfWord, CountingCodec>(sorted.data(), sorted.size(), rules,
+                                                          codec, team)
+        .sort();
+    EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end())) << threads;
+    ASSERT_EQ(read.of_threads().size(), threads);
+    ASSERT_EQ(made.of_threads().size(), threads);
+    for (const std::uint64_t records : read.of_threads()) {
+      EXPECT_LT(records, keys.size() / threads + kChunk) << threads;
+      EXPECT_GT(records + kChunk, keys.size() / threads) << threads;
+    }
+    EXPECT_EQ(made.all(), keys.size());
+  }
+}
+
+TEST(ManyThreads, NoMoreAreStartedThanTakePart) {
+  for (const std::size_t count : {std::size_t{1} << 21, std::size_t{5} << 20}) {
+    std::vector<std::uint64_t> keys = random_keys(count);
+    const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
+    for (const unsigned threads : {2U, 16U, 128U}) {
+      const unsigned started = CountedSort::threads_that_pay(keys.data(), count, threads);
+      EXPECT_EQ(started, std::min<std::size_t>(threads, count >> 20));
+      test::TeamCounts read(started), made(started);
+      std::vector<std::uint64_t> sorted = keys;
+      CountedSort::run(sorted.data(), count, rules, {&read, &made}, threads);
+      ASSERT_EQ(read.of_threads().size(), started);
+      ASSERT_EQ(made.of_threads().size(), started);
+    }
+  }
+}
+
+// Keys of all magnitudes, and heavy ones: buckets get passes of their own.
+TEST(ManyThreads, PassesGrowWithTheLogarithmOfTheRecords) {
+  auto random = test::test_random();
+  const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
+  using Codec = NoCodec<std::uint64_t>;
+  const Codec codec;
+  for (const int lg : test::kShadowMemory ? std::vector{20} : std::vector{18, 20, 22}) {
+    std::vector<std::uint64_t> keys(std::size_t{1} << lg);
+    for (std::uint64_t& key : keys) {
+      key = random() >> random() % 64;
+      if (random() % 4 == 0) key = key % 3 << 40;
+    }
+    for (const unsigned threads : teams()) {
+      std::vector<std::uint64_t> sorted = keys;
+      ThreadTeam team(threads);
+      const std::size_t passes = ParallelSort<std::uint64_t, KeyOfWord, Codec>(
+                                     sorted.data(), sorted.size(), rules, codec, team)
+                                     .sort();
+      EXPECT_LE(passes, static_cast<unsigned>(lg) / 2) << threads << " threads, 2^" << lg;
+      EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end())) << threads;
+    }
   }
 }
 

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,9 @@
 #include "tests/sort/record_lists.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
+#include "tests/thread/team_counts.h"
+#include "vortex/detail/merge/record_kernels.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex::bucket_sorters_test { namespace {
 
@@ -82,7 +87,8 @@ TEST(BucketSorters, EveryBucketInItsTurn) {
   for (const std::size_t record_bytes : {8u, 16u, 100u}) {
     for (const unsigned threads : {1U, 2U, 7U}) {
       std::vector<std::size_t> counts(20);
-      // So that the scratch has as many parts as are named: each for a quarter more than the average.
+      // So that the scratch has as many parts as are named: each for a quarter more than the
+      // average.
       for (std::size_t& count : counts) count = 4600 + random() % 1200;
       counts[random() % 20] = 0;
       const Buckets buckets(record_bytes, counts, random);
@@ -155,6 +161,102 @@ TEST(BucketSorters, MayGoBeforeAllBucketsAreTaken) {
       sorters.pass_on(out);
       sorters.done_with_it();
     }
+  }
+}
+
+// A bucket for each thread: none goes on before all have one, so each sorts as much as the others.
+TEST(BucketSorters, EachThreadSortsABucket) {
+  auto random = test::test_random();
+  for (const unsigned threads : {2U, 7U, 16U, 64U, 128U}) {
+    test::TeamCounts sorted(threads);
+    const auto less = [&](const test::KeyAndValue& a, const test::KeyAndValue& b) noexcept {
+      sorted.add(0);
+      return a.key < b.key;
+    };
+    const detail::ComparatorOrder<test::KeyAndValue, decltype(less)> order(less);
+    const std::size_t each = (std::size_t{1} << 16) / threads + 1;
+    std::vector<test::KeyAndValue> records(threads * each);
+    for (std::size_t i = 0; i < records.size(); ++i) records[i] = {random(), i};
+    std::vector<std::byte> scratch((threads + 1) *
+                                   *BucketSorters::part_bytes(order, each * 5 / 4 + 1));
+    BucketSorters sorters(order, records.size(), threads, threads, scratch);
+    auto* const bytes = reinterpret_cast<std::byte*>(records.data());
+    for (unsigned i = 0; i < threads; ++i) {
+      ASSERT_TRUE(sorters.hand_over({bytes + i * each * sizeof(test::KeyAndValue), each}));
+    }
+    for (unsigned i = 0; i < threads; ++i) {
+      RecordCollector out(sizeof(test::KeyAndValue));
+      sorters.await();
+      sorters.pass_on(out);
+      sorters.done_with_it();
+      ASSERT_EQ(out.list.count(), each);
+    }
+    ASSERT_EQ(sorted.of_threads().size(), threads);
+  }
+}
+
+// Rooms of several blocks of a run.
+struct LargeRooms final : RecordOutput {
+  std::span<std::byte> room(std::size_t most_bytes) override {
+    return std::span(bytes).subspan(done, std::min(kRoom, most_bytes));
+  }
+  void written(std::size_t count) override { done += count; }
+  static constexpr std::size_t kRoom = std::size_t{2} << 20;
+  std::vector<std::byte> bytes;
+  std::size_t done = 0;
+};
+
+// From four threads on they share what is passed on, in pieces of 128 KiB, whatever their number;
+// who passes on copies the rest of a room by itself, less than four pieces of a bucket.
+TEST(BucketSorters, WhoPassesOnCopiesARestAlone) {
+  auto random = test::test_random();
+  constexpr std::size_t kBuckets = 3, kPiece = std::size_t{128} << 10;
+  std::vector<std::size_t> counts(kBuckets);
+  for (std::size_t& count : counts) count = 500'000 + random() % 100'000;
+  const Buckets buckets(8, counts, random);
+  std::vector<RecordList> expected;
+  for (const RecordList& list : buckets.lists) {
+    expected.push_back(stably_sorted(buckets.order, list));
+  }
+  const std::size_t part = *BucketSorters::part_bytes(buckets.order, 800'000);
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(129 * part);
+  LargeRooms out;
+  for (const unsigned threads : {2U, 7U, 16U, 64U, 128U}) {
+    std::set<std::uint32_t> copiers;
+    // Whoever passes on may have copied all of it before another thread is there.
+    for (int turn = 0; turn < 200 && copiers.size() < 2; ++turn) {
+      ActivityLog log(1000);
+      const auto pieces = [&] {
+        return std::ranges::count(log.spans(), SpanKind::kCopy, &Span::kind);
+      };
+      {
+        const Working working(&log, "who passes on");
+        BucketSorters sorters(buckets.order, buckets.records_of_all(), kBuckets, threads,
+                              {memory.get(), (threads + 1) * part});
+        for (std::size_t i = 0; i < kBuckets; ++i) {
+          ASSERT_TRUE(sorters.hand_over({buckets.records(i), buckets.count(i)}));
+          const auto before = pieces();
+          out = {};
+          out.bytes.resize(expected[i].bytes.size());
+          sorters.await();
+          sorters.pass_on(out);
+          sorters.done_with_it();
+          ASSERT_TRUE(test::same_bytes(out.bytes, expected[i].bytes));
+          if (threads < 4) {
+            EXPECT_EQ(pieces(), before);
+          } else {
+            EXPECT_GT(static_cast<std::size_t>(pieces() - before + 4) * kPiece, out.done);
+          }
+        }
+      }
+      if (threads < 4) break;
+      copiers.clear();
+      for (const Span& span : log.spans()) {
+        if (span.kind == SpanKind::kCopy) copiers.insert(span.track);
+      }
+      EXPECT_LE(copiers.size(), threads / 4 + 1);
+    }
+    EXPECT_EQ(copiers.size() >= 2, threads >= 4) << threads;
   }
 }
 

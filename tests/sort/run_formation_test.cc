@@ -28,6 +28,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
+#include "tests/thread/team_counts.h"
 #include "tests/vortex/placing.h"
 #include "vortex/block_pool.h"
 #include "vortex/detail/merge/record_kernels.h"
@@ -875,6 +876,46 @@ TEST(RunFormation, PartitionedBySeveralThreads) {
             expect_run(runs, order, memory.streams, list, first, pushed - first));
       }
     }
+  }
+}
+
+// Who pushes puts the first records to their buckets alone. None of those that count the others
+// goes on before all have begun, so each has a stripe, as long as the others'.
+TEST(RunFormation, EachPartitionerTakesAnEqualStripe) {
+  constexpr std::size_t kBatch = std::size_t{256} << 10;
+  auto random = test::test_random();
+  std::vector<test::KeyAndValue> records(29'000);
+  for (std::size_t i = 0; i < records.size(); ++i) records[i] = {random(), i};
+  const auto* const bytes = reinterpret_cast<const std::byte*>(records.data());
+  for (const unsigned threads : {2U, 7U, 16U, 64U, 128U}) {
+    test::TeamCounts* counts = nullptr;
+    const auto seen = std::make_unique<std::atomic<bool>[]>(records.size());
+    const auto key = [&](const test::KeyAndValue& record) {
+      if (counts != nullptr && !seen[record.value].exchange(true)) counts->add(1);
+      return record.key;
+    };
+    const auto order = detail::order_of_type<test::KeyAndValue>(ByKey(key));
+    Memory memory(16, kBatch);
+    RunFormation runs(*order, memory.streams,
+                      {.buckets = 4,
+                       .scratch_bytes = std::size_t{1} << 20,
+                       .partition_threads = threads,
+                       .batch_blocks = 8});
+    const std::size_t first = 20'000;
+    ASSERT_EQ(runs.push(bytes, first), first);
+    test::TeamCounts stripes(threads);
+    counts = &stripes;
+    const std::size_t more = records.size() - first;
+    ASSERT_EQ(runs.push(bytes + first * sizeof records[0], more, Readers::kSeveral), more);
+    counts = nullptr;
+    ASSERT_EQ(stripes.of_threads().size(), threads);
+    for (const std::uint64_t taken : stripes.of_threads()) {
+      EXPECT_LE(taken, more / threads + 1);
+      EXPECT_GE(taken, more / threads);
+    }
+    RecordCollector out(sizeof records[0]);
+    runs.emit(out);
+    EXPECT_EQ(out.list.count(), records.size());
   }
 }
 
