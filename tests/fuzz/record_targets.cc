@@ -270,7 +270,11 @@ void plan_and_sort(Options options, std::uint64_t all_bytes, bool traced, const 
   }
   if (traced) options.trace = folder().file("trace");
   const SortReport report = sort(options);
-  ASSERT_EQ(report.input_bytes, all_bytes);
+  // A merge that has given the first records reads no further.
+  ASSERT_LE(report.input_bytes, all_bytes);
+  if (!options.merge_inputs || options.resources.first_records == 0) {
+    ASSERT_EQ(report.input_bytes, all_bytes);
+  }
   if (traced) {
     ASSERT_TRUE(nlohmann::json::accept(trace_of(options.trace)));
   }
