@@ -21,8 +21,11 @@ constexpr std::size_t kBatch = std::size_t{1} << 20;
 // False: errno says why not.
 bool copy_by_hand(int from, int to, off_t at, off_t end) {
   const std::unique_ptr<char[]> batch(new (std::nothrow) char[kBatch]);
-  if (batch == nullptr) errno = ENOMEM;
-  while (batch != nullptr && at < end) {
+  if (batch == nullptr) {
+    errno = ENOMEM;
+    return false;
+  }
+  while (at < end) {
     const auto wanted = static_cast<std::size_t>(std::min<off_t>(end - at, kBatch));
     const ssize_t read = pread(from, batch.get(), wanted, at);
     if (read < 0 && errno == EINTR) continue;
@@ -37,7 +40,7 @@ bool copy_by_hand(int from, int to, off_t at, off_t end) {
     }
     at += read;
   }
-  return batch != nullptr;
+  return true;
 }
 
 // The same; by the file systems themselves, as far as they can.
