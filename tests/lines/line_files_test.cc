@@ -73,9 +73,6 @@ class LineFiles : public LineFolder {
   }
 
   // Disks do as planned.
-  void use(std::shared_ptr<FaultPlan> plan) {
-    options.resources.open_disk = sort_disks(Backend::kThreads, std::move(plan));
-  }
 
   SortReport report;
 };

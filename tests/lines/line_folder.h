@@ -4,11 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <initializer_list>
+#include <memory>
+#include <random>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "study/fault_plan.h"
+#include "tests/disk/test_disk.h"
 #include "tests/lines/line_cases.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/error_of.h"
@@ -60,6 +67,32 @@ class LineFolder : public ::testing::Test {
   void expect_refused(int error, std::initializer_list<std::string> parts = {}) {
     EXPECT_TRUE(fails([&] { sort_lines(options); }, error, parts));
     EXPECT_FALSE(std::filesystem::exists(options.output));
+  }
+
+  // The disks of runs and files from now on.
+  void use(std::shared_ptr<FaultPlan> plan) {
+    options.resources.open_disk = sort_disks(Backend::kThreads, std::move(plan));
+  }
+  // Finds the lines, and nothing where any of the requests failed or the sort was stopped in this
+  // phase. Returns the report of the first.
+  SortReport expect_whole_or_nothing(const Lines& expected, SortPhase stopped_in,
+                                     std::mt19937_64& random) {
+    const auto all = counted();
+    use(all);
+    const SortReport report = expect_output(expected);
+    std::filesystem::remove(options.output);
+    use(error_at(random() % (all->attempts() * 4 / 5), EIO));
+    expect_refused(EIO);
+    use(counted());
+    std::stop_source stop;
+    options.resources.stop = stop.get_token();
+    options.resources.progress = [&](const SortProgress& now) {
+      if (now.phase == stopped_in) stop.request_stop();
+    };
+    expect_refused(ECANCELED);
+    options.resources.progress = {};
+    options.resources.stop = {};
+    return report;
   }
 
   // In memory: outputs are synced.

@@ -61,9 +61,6 @@ class LineThreads : public LineFolder {
                    std::size_t bytes = 9'000'000) {
     return make_lines(kind, bytes / (longest / 2 + 12), longest, random);
   }
-  void use(std::shared_ptr<FaultPlan> plan) {
-    options.resources.open_disk = sort_disks(Backend::kThreads, std::move(plan));
-  }
 };
 
 TEST_F(LineThreads, GiveWhatOneThreadGives) {

@@ -274,29 +274,13 @@ TEST_F(FailingRuns, ThatFallLeaveNothing) {
   options.resources.block_bytes = kBlock;
   const Lines lines = arriving(Arrival::kDrifting, true, kLines, options.order, random);
   put_input(lines);
-  const auto use = [&](std::shared_ptr<FaultPlan> plan) {
-    options.resources.open_disk = sort_disks(Backend::kThreads, std::move(plan));
-  };
   for (int round = 0; round < 12; ++round) {
     options.resources.threads = kThreadCounts[random() % std::size(kThreadCounts)];
     options.resources.compression =
         random() % 2 == 0 ? RunCompression::kAlways : RunCompression::kNever;
-    const auto all = counted();
-    use(all);
-    EXPECT_EQ(expect_output(sorted(lines, options.order)).runs, 1u);
-    std::filesystem::remove(options.output);
-    use(error_at(random() % (all->attempts() * 4 / 5), EIO));
-    expect_refused(EIO);
-    use(counted());
-    std::stop_source stop;
-    options.resources.stop = stop.get_token();
     const auto phase = random() % 2 == 0 ? SortPhase::kReading : SortPhase::kWriting;
-    options.resources.progress = [&](const SortProgress& now) {
-      if (now.phase == phase) stop.request_stop();
-    };
-    expect_refused(ECANCELED);
-    options.resources.progress = {};
-    options.resources.stop = {};
+    const Lines expected = sorted(lines, options.order);
+    EXPECT_EQ(expect_whole_or_nothing(expected, phase, random).runs, 1u);
   }
 }
 
