@@ -304,7 +304,7 @@ class Files(Comparison):
             for program in GNU, OURS:
                 with open(self.folder / "in", "rb") as stdin:
                     subprocess.run([program, *arguments], cwd=self.folder, stdin=stdin, check=True,
-                                   stdout=subprocess.DEVNULL)
+                                   env=self.environment(), stdout=subprocess.DEVNULL)
                     left.append(os.lseek(stdin.fileno(), 0, os.SEEK_CUR))
             self.assertEqual(left[0], left[1], arguments)
 
