@@ -38,8 +38,8 @@ inline const char* keys_name(Keys keys) {
 
 // Calls take(key) for each of `count` keys, always the same for the same arguments.
 template <typename Take>
-void for_each_key(Keys keys, std::size_t count, Take take) {
-  std::mt19937_64 random(1);
+void for_each_key(Keys keys, std::size_t count, Take take, std::uint64_t seed = 1) {
+  std::mt19937_64 random(seed);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint64_t word = random();
     std::uint64_t key = 0;

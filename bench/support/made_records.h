@@ -52,9 +52,9 @@ Key key_from(std::uint64_t key) {
 }
 
 template <typename Record>
-void fill_records(Keys keys, std::span<Record> out) {
+void fill_records(Keys keys, std::span<Record> out, std::uint64_t seed = 1) {
   std::size_t at = 0;
-  for_each_key(keys, out.size(), [&](std::uint64_t key) {
+  const auto take = [&](std::uint64_t key) {
     if constexpr (sizeof(key_of(out[0])) == 4) key ^= key >> 32;
     if constexpr (std::is_integral_v<Record>) {
       out[at] = static_cast<Record>(key);
@@ -63,7 +63,8 @@ void fill_records(Keys keys, std::span<Record> out) {
       out[at].value = key_from<decltype(out[at].value)>(at);
     }
     ++at;
-  });
+  };
+  for_each_key(keys, out.size(), take, seed);
 }
 
 }  // namespace vortex::bench
