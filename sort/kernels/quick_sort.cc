@@ -238,7 +238,7 @@ template <typename Cut>
 VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int levels,
                               SmallSort<typename Cut::Bits> sort_few, SliceRoom room) noexcept {
   while (count > kMaxSmallSort) {
-    if (room.memory != nullptr && can_slice(count)) {
+    if (room.memory != nullptr && count >= kMinSliced && count <= most_words_to_slice()) {
       if (slice_sort(words, count, room)) return true;
       // Few that are unevenly spread are rarely better in their parts.
       if (count < 4 * kMinSliced) room.memory = nullptr;

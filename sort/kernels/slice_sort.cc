@@ -336,6 +336,13 @@ VORTEX_WIDE_LOOPS bool slice_places_wide(const std::uint64_t* keys, std::size_t 
 
 }  // namespace
 
+std::size_t most_words_to_slice() noexcept {
+#if defined(__x86_64__)
+  if (isa_in_use() == Isa::kAvx512 && __builtin_cpu_is("intel")) return kMaxSliced / 4;
+#endif
+  return kMaxSliced;
+}
+
 template <typename Bits>
 std::size_t SliceRoom::bytes(std::size_t count) noexcept {
   return RoomParts<Bits>(count).end;

@@ -77,7 +77,9 @@ bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& co
       (count <= kMaxSliced || !FewValues<Bits, Codec>::seem_to_repeat({words, count}));
   // To keep none would take 45 ns, as long as sorting 16 words.
   std::optional<KeptMemory> memory;
-  if (slices) memory.emplace(SliceRoom::bytes<Bits>(std::min(count, kMaxSliced)), true);
+  if (slices) {
+    memory.emplace(SliceRoom::bytes<Bits>(std::min(count, most_words_to_slice())), true);
+  }
   const SliceRoom room{slices ? memory->get() : nullptr, floats};
   return wide ? sort_encoded_wide(words, count, codec,
                                   [&] { return quick_sort(words, count, room); })
@@ -198,7 +200,11 @@ void sort_distinct_words(std::uint64_t* words, std::size_t count, std::uint64_t*
                          DenseSorter<std::uint64_t, KeyOfWord>::Workspace& workspace) {
   if (can_slice(count)) {
     const KeptMemory room(SliceRoom::bytes<std::uint64_t>(count), true);
-    if (slice_sort(words, count, SliceRoom{room.get(), false})) return;
+    const SliceRoom slices{room.get(), false};
+    if (count <= most_words_to_slice() ? slice_sort(words, count, slices)
+                                       : quick_sort(words, count, slices)) {
+      return;
+    }
   }
   // More are sorted faster by `other`.
   constexpr std::size_t kMostQuick = std::size_t{1} << 14;
