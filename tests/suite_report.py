@@ -11,20 +11,32 @@
 TOTALS is a file that gathers `passed failed skipped` of all runs. What is counted are the single
 test cases of a GoogleTest program, and 1 for any other program. A program that failed without a
 failed case (a crash, a time limit, a sanitizer's report at exit) counts as one failure more. The
-output of a program that failed is printed, and so is the reason of each skip. The closing line comes
-behind the first words of each failure, and how to repeat it: whoever sees only the end of a long
-output sees what failed. Exit status 1 says that something failed, or that nothing was run.
+output of a program that failed is printed, of a long one what tells of failures and its end, and so is
+the reason of each skip. The closing line comes behind the first words of each failure, and how to
+repeat it: whoever sees only the end of a long output sees what failed. Exit status 1 says that
+something failed, or that nothing was run.
 """
 
 import collections
 import json
 import pathlib
+import re
 import sys
 import xml.etree.ElementTree as ElementTree
 
 KEPT_LINES, KEPT_COLUMNS = 400, 2000
-# Of a failure, in front of the closing line.
+# Of a failure, in front of the closing line; and blocks of each stream of a program
+# that left no log of its cases.
 SHOWN_LINES, SHOWN_COLUMNS = 12, 400
+SHOWN_BLOCKS = 3
+
+# What a block of lines that tells of a failure begins with, and what it has in it or behind it.
+GTEST_FAILURE = re.compile(r"\S.*:\d+: Failure$|unknown file: Failure$")
+SANITIZER_REPORT = re.compile(r"(==\d+==)?(ERROR|WARNING): \w+Sanitizer|.*: runtime error: ")
+PYTHON_FAILURE = re.compile(r"(FAIL|ERROR): \w+ \(|Traceback \(most recent call last\):$")
+STACK_FRAME = re.compile(r" +#\d+ ")
+GTEST_STEP = re.compile(r"\[ *([-=A-Z]+) *\]")
+RULE = re.compile(r"[-=]{70}")
 
 
 class Counts:
@@ -70,13 +82,63 @@ def name_of(run):
     return run["name"].split(" / ")[-1]
 
 
+def begins_block(line):
+    return GTEST_FAILURE.match(line) or SANITIZER_REPORT.match(line) or PYTHON_FAILURE.match(line)
+
+
+def sanitizer_block(lines):
+    """A report up to the end of its first stack, and its summary."""
+    end = 1
+    while end < len(lines) and not begins_block(lines[end]) and not GTEST_STEP.match(lines[end]) and (
+            STACK_FRAME.match(lines[end]) or not STACK_FRAME.match(lines[end - 1])):
+        end += 1
+    summary = [line for line in lines if line.startswith("SUMMARY: ")][:1]
+    block = [line for line in lines[:end] if line.strip() and line not in summary]
+    return block[:SHOWN_LINES - 1] + summary, end
+
+
+def python_block(lines):
+    """The name of a case, where a rule follows it, and the end of its traceback, which names the error."""
+    begin = 2 if len(lines) > 1 and RULE.match(lines[1]) else 1
+    end = next((at for at in range(begin, len(lines)) if not lines[at].strip()), len(lines))
+    return lines[:1] + lines[max(begin, end - SHOWN_LINES + 1):end], end
+
+
+def gtest_block(lines):
+    end = 1
+    while end < len(lines) and not begins_block(lines[end]) and not GTEST_STEP.match(lines[end]):
+        end += 1
+    return lines[:min(end, SHOWN_LINES)], end
+
+
+def telling_blocks(lines):
+    """Blocks of lines that tell of failures, each behind the case that it is of and the seed that repeats it."""
+    blocks, case, at = [], [], 0
+    while at < len(lines):
+        line = lines[at]
+        end = 1
+        if step := GTEST_STEP.match(line):
+            case = [line] if step[1] == "RUN" else []
+        elif case and line.startswith("random seed: "):
+            case.append(line)
+        elif begins_block(line):
+            of_kind = (gtest_block if GTEST_FAILURE.match(line) else
+                       sanitizer_block if SANITIZER_REPORT.match(line) else python_block)
+            block, end = of_kind(lines[at:])
+            blocks.append(case + block)
+        at += end
+    return blocks
+
+
 def print_output(flavour, run):
     print(f"---- {flavour}: {name_of(run)}: {run['result']} (exit status {run['returncode']}) ----")
     for stream in ("stdout", "stderr"):
         lines = run.get(stream, "").splitlines()
         if len(lines) > KEPT_LINES:
-            print(f"[{len(lines) - KEPT_LINES} lines left out]")
-        for line in lines[-KEPT_LINES:]:
+            telling = sum(telling_blocks(lines[:-KEPT_LINES]), [])
+            print(f"[{len(lines) - KEPT_LINES} lines left out, but of failures]")
+            lines = telling[:KEPT_LINES] + lines[-KEPT_LINES:]
+        for line in lines:
             print(line[:KEPT_COLUMNS])
     print(f"---- end of {name_of(run)} ----")
 
@@ -87,10 +149,13 @@ def shown(flavour, name, lines):
 
 
 def first_words(flavour, run, failures):
-    """Those of each failed case, and how to repeat it; without cases the end of what was printed."""
-    printed = run.get("stdout", "").splitlines() + run.get("stderr", "").splitlines()
+    """Those of each failed case, and how to repeat it; without cases what tells of a failure, else the end."""
+    streams = [run.get(stream, "").splitlines() for stream in ("stdout", "stderr")]
+    printed = sum(streams, [])
     if not failures:
-        return shown(flavour, name_of(run), [line for line in printed if line.strip()][-SHOWN_LINES:])
+        blocks = sum((telling_blocks(stream)[:SHOWN_BLOCKS] for stream in streams), [])
+        telling = sum(blocks, [])
+        return shown(flavour, name_of(run), telling or [line for line in printed if line.strip()][-SHOWN_LINES:])
     seeds = dict.fromkeys(line for line in printed if line.startswith("random seed: "))
     lines = []
     for case, text in failures:

@@ -22,12 +22,12 @@ class SuiteReport(unittest.TestCase):
         self.totals.touch()
         self.runs = []
 
-    def add_run(self, name, suite, result, cases=None, returncode=0, stdout=""):
+    def add_run(self, name, suite, result, cases=None, returncode=0, stdout="", stderr=""):
         """`cases` is the inside of GoogleTest's <testsuite>; None for a program without it."""
         self.runs.append((name, suite))
         with open(self.folder / "meson-logs" / "testlog.json", "a", encoding="utf-8") as file:
             entry = {"name": f"vortex:{suite} / {name}", "result": result, "duration": 1.25,
-                     "returncode": returncode, "stdout": stdout}
+                     "returncode": returncode, "stdout": stdout, "stderr": stderr}
             file.write(json.dumps(entry) + "\n")
         if cases is not None:
             (self.folder / f"{name}.xml").write_text(
@@ -83,6 +83,53 @@ class SuiteReport(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertRegex(text, r"(?s)^failed  gcc: program_0\n( {8}[^\n]{1,400}\n){12}failed  gcc: program_1\n")
         self.assertRegex(text, r" {8}the end\n0 passed, 4 failed\n$")
+
+    def test_a_failure_far_from_the_end_of_what_was_printed_is_shown(self):
+        """Of a program that an error of memory ended: the failed case, and where the error was found."""
+        chatter = "talk of another case\n" * 1000
+        seed = "random seed: repeat with VORTEX_TEST_SEED=5 --gtest_filter=A."
+        stdout = (f"{chatter}[ RUN      ] A.good\n{seed}good\n[       OK ] A.good (3 ms)\n"
+                  f"[ RUN      ] A.bad\n{seed}bad\n../tests/a.cc:12: Failure\nExpected equality\n  7\n  8\n"
+                  f"a.cc:13: Failure\nand that\n[  FAILED  ] A.bad (1 ms)\n{chatter}")
+        frames = "".join(f"    #{number} 0x1 in f{number} a.cc:{number}\n" for number in range(30))
+        stderr = (f"{chatter}==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n"
+                  f"READ of size 8 at 0x1 thread T0\n{frames}\nfreed by thread T0 here:\n{frames}\n"
+                  f"SUMMARY: AddressSanitizer: heap-use-after-free a.cc:0 in f0\n" + "  0x0c: fa fa\n" * 500)
+        self.add_run("crashed", "io", "FAIL", returncode=1, stdout=stdout, stderr=stderr)
+        status, text = self.suites()
+        self.assertEqual(status, 1)
+        for line in ("a.cc:12: Failure", "a.cc:13: Failure", "    #0 0x1 in f0 a.cc:0", "SUMMARY: "):
+            self.assertEqual(text.count(line), 1, line)
+        failures = [f"[ RUN      ] A.bad\n{seed}bad\n../tests/a.cc:12: Failure\nExpected equality\n  7\n  8",
+                    f"[ RUN      ] A.bad\n{seed}bad\na.cc:13: Failure\nand that",
+                    "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1\n"
+                    "READ of size 8 at 0x1 thread T0\n"
+                    + "".join(frames.splitlines(keepends=True)[:9])
+                    + "SUMMARY: AddressSanitizer: heap-use-after-free a.cc:0 in f0"]
+        shown = "".join(f"        {line}\n" for line in "\n".join(failures).splitlines())
+        self.assertEqual(self.close(), (1, f"failed  gcc: crashed\n{shown}0 passed, 1 failed\n"))
+
+    def test_a_leak_behind_the_last_case_is_shown(self):
+        stack = "    #0 0x1 in malloc\n    #1 0x2 in leak a.cc:3\n\n"
+        self.add_run("leaky", "io", "FAIL", returncode=23, cases='<testcase status="run" classname="A" name="x"/>',
+                     stdout="[ RUN      ] A.x\n[       OK ] A.x (0 ms)\n" + "the last words\n" * 50,
+                     stderr=f"==9==ERROR: LeakSanitizer: detected memory leaks\n\nDirect leak of 8 byte(s):\n{stack}"
+                            f"Indirect leak of 9 byte(s):\n{stack}SUMMARY: AddressSanitizer: 17 byte(s) leaked\n")
+        self.suites()
+        self.assertEqual(self.close()[1], "failed  gcc: leaky\n"
+                         "        ==9==ERROR: LeakSanitizer: detected memory leaks\n        Direct leak of 8 byte(s):\n"
+                         "            #0 0x1 in malloc\n            #1 0x2 in leak a.cc:3\n"
+                         "        SUMMARY: AddressSanitizer: 17 byte(s) leaked\n1 passed, 1 failed\n")
+
+    def test_the_errors_of_a_script_are_shown(self):
+        rule, frame, shown_frame = "-" * 70, "  a frame\n", "          a frame\n"
+        told = "".join(f"{'=' * 70}\nFAIL: test_{name} (__main__.T)\n{rule}\nTraceback (most recent call last):\n"
+                       f"{frame * 40}AssertionError: {name}\n\n" for name in ("one", "two"))
+        self.add_run("script", "cli", "FAIL", returncode=1, stderr=f"{told}{rule}\nRan 2 tests\n\nFAILED\n")
+        self.suites()
+        shown = "".join(f"        FAIL: test_{name} (__main__.T)\n{shown_frame * 10}        AssertionError: {name}\n"
+                        for name in ("one", "two"))
+        self.assertEqual(self.close()[1], f"failed  gcc: script\n{shown}0 passed, 1 failed\n")
 
     def test_a_broken_log_of_cases_counts_as_a_failure(self):
         self.add_run("torn", "vortex", "FAIL", returncode=-9)
