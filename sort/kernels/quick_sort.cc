@@ -57,6 +57,7 @@ struct Gap {
 struct CutU64 {
   using Bits = std::uint64_t;
   static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kFew = kMaxSmallSort;  // which the base case sorts
 
   VORTEX_NETWORK_TARGET static __m512i all(Bits word) noexcept {
     return _mm512_set1_epi64(static_cast<long long>(word));
@@ -102,6 +103,7 @@ struct CutU64 {
 struct CutU32 {
   using Bits = std::uint32_t;
   static constexpr std::size_t kLanes = 16;
+  static constexpr std::size_t kFew = 2 * kMaxSmallSort;
 
   VORTEX_NETWORK_TARGET static __m512i all(Bits word) noexcept {
     return _mm512_set1_epi32(static_cast<int>(word));
@@ -237,7 +239,7 @@ VORTEX_NETWORK_TARGET typename Cut::Bits middle_of_sample(
 template <typename Cut>
 VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int levels,
                               SmallSort<typename Cut::Bits> sort_few, SliceRoom room) noexcept {
-  while (count > kMaxSmallSort) {
+  while (count > Cut::kFew) {
     if (room.memory != nullptr && count >= kMinSliced && count <= most_words_to_slice()) {
       if (slice_sort(words, count, room)) return true;
       // Few that are unevenly spread are rarely better in their parts.

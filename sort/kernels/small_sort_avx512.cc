@@ -1,4 +1,4 @@
-// The base case with AVX-512: 32 to 128 records in up to 16 registers.
+// The base case with AVX-512: up to 128 records, or 256 of 32 bits, in up to 16 registers.
 #include "sort/kernels/small_sort_avx512.h"
 
 #include <bit>
@@ -70,7 +70,12 @@ VORTEX_NETWORK_TARGET void columns_of_4(__m512i* v) noexcept {
 // Column after column of R registers of 8 words, into `out` in order.
 template <int R>
 VORTEX_NETWORK_TARGET void columns_in_order(__m512i* v, __m512i* out) noexcept {
-  if constexpr (R == 4) {
+  if constexpr (R == 1) {
+    out[0] = v[0];
+  } else if constexpr (R == 2) {
+    out[0] = _mm512_permutex2var_epi64(v[0], _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), v[1]);
+    out[1] = _mm512_permutex2var_epi64(v[0], _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), v[1]);
+  } else if constexpr (R == 4) {
     columns_of_4(v);
     for (int i = 0; i < 4; ++i) out[i] = v[i];
   } else if constexpr (R == 8) {
@@ -118,8 +123,12 @@ VORTEX_AVX512 void sort_few_u64(const std::uint64_t* in, std::size_t count,
     sort_u64<Lanes, 16, 8>(in, count, out);
   } else if (count > 32) {
     sort_u64<Lanes, 8, 4>(in, count, out);
+  } else if (count > 16) {
+    sort_u64<Lanes, 4, 2>(in, count, out);
+  } else if (count > 8) {
+    sort_u64<Lanes, 2, 1>(in, count, out);
   } else {
-    sort_u64<Lanes, 4, 0>(in, count, out);
+    sort_u64<Lanes, 1, 0>(in, count, out);
   }
 }
 
@@ -167,19 +176,43 @@ VORTEX_NETWORK_TARGET void columns_in_order_u32(const __m512i* v, __m512i* out) 
   }
 }
 
+VORTEX_NETWORK_TARGET void columns_of_2_in_order_u32(const __m512i* v, __m512i* out) noexcept {
+  const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  out[0] = _mm512_permutex2var_epi32(v[0], low, v[1]);
+  out[1] = _mm512_permutex2var_epi32(v[0], _mm512_add_epi32(low, _mm512_set1_epi32(8)), v[1]);
+}
+VORTEX_NETWORK_TARGET void columns_of_16_in_order_u32(const __m512i* v, __m512i* out) noexcept {
+  __m512i upper[8], lower[8];
+  columns_in_order_u32<8>(v, upper);
+  columns_in_order_u32<8>(v + 8, lower);
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    out[2 * i] = _mm512_shuffle_i64x2(upper[i], lower[i], 0x44);
+    out[2 * i + 1] = _mm512_shuffle_i64x2(upper[i], lower[i], 0xee);
+  }
+}
+
 template <int R, int kWhole>
 VORTEX_NETWORK_TARGET void sort_u32(const std::uint32_t* in, std::size_t count,
                                     std::uint32_t* out) noexcept {
   const __m512i most = _mm512_set1_epi64(-1);
   __m512i v[R], ordered[R];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
     v[i] = i < kWhole ? _mm512_loadu_si512(in + 16 * i)
                       : _mm512_mask_loadu_epi32(most, mask_of<__mmask16>(count, i), in + 16 * i);
   }
   sort_registers<LanesU32, R>(v);
-  columns_in_order_u32<R>(v, ordered);
-#pragma GCC unroll 8
+  if constexpr (R == 1) {
+    ordered[0] = v[0];
+  } else if constexpr (R == 2) {
+    columns_of_2_in_order_u32(v, ordered);
+  } else if constexpr (R == 16) {
+    columns_of_16_in_order_u32(v, ordered);
+  } else {
+    columns_in_order_u32<R>(v, ordered);
+  }
+#pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
     if (i < kWhole) {
       _mm512_storeu_si512(out + 16 * i, ordered[i]);
@@ -322,12 +355,16 @@ VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t co
 VORTEX_AVX512 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count,
                                          std::uint32_t* out) noexcept {
   if (count == 0) return;  // no record, no pointer
-  if (count > 64) {
+  if (count > kMaxSmallSort) {
+    sort_u32<16, 8>(in, count, out);
+  } else if (count > 64) {
     sort_u32<8, 4>(in, count, out);
   } else if (count > 32) {
     sort_u32<4, 2>(in, count, out);
+  } else if (count > 16) {
+    sort_u32<2, 1>(in, count, out);
   } else {
-    sort_u32<4, 0>(in, count, out);
+    sort_u32<1, 0>(in, count, out);
   }
 }
 

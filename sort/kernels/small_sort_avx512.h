@@ -9,6 +9,7 @@
 namespace vortex { inline namespace v0 { namespace detail {
 
 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
+// Of twice kMaxSmallSort words at most.
 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count, std::uint32_t* out) noexcept;
 void small_sort_pair64_avx512(const Pair64* in, std::size_t count, Pair64* out) noexcept;
 void stable_small_sort_pair64_avx512(const Pair64* in, std::size_t count, Pair64* out) noexcept;

@@ -24,9 +24,11 @@ namespace vortex { inline namespace v0 { namespace detail { namespace {
 
 template <typename Lanes, int R>
 VORTEX_NETWORK_TARGET void sort_columns(typename Lanes::Vector* v) noexcept {
-  static_assert(R == 4 || R == 8 || R == 16);
+  static_assert(R == 1 || R == 2 || R == 4 || R == 8 || R == 16);
   // The networks with the fewest comparators for 4, 8 and 16 inputs (Knuth, volume 3, 5.3.4).
-  if constexpr (R == 4) {
+  if constexpr (R == 2) {
+    Lanes::exchange(v[0], v[1]);
+  } else if constexpr (R == 4) {
     constexpr unsigned char kPairs[][2] = {{0, 2}, {1, 3}, {0, 1}, {2, 3}, {1, 2}};
 #pragma GCC unroll 8
     for (const auto& pair : kPairs) Lanes::exchange(v[pair[0]], v[pair[1]]);
@@ -36,7 +38,7 @@ VORTEX_NETWORK_TARGET void sort_columns(typename Lanes::Vector* v) noexcept {
                                            {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6}};
 #pragma GCC unroll 32
     for (const auto& pair : kPairs) Lanes::exchange(v[pair[0]], v[pair[1]]);
-  } else {
+  } else if constexpr (R == 16) {
     constexpr unsigned char kPairs[][2] = {
         {0, 13}, {1, 12}, {2, 15},  {3, 14},  {4, 8},   {5, 6},   {7, 11},  {9, 10},  {0, 5},
         {1, 7},  {2, 9},  {3, 4},   {6, 13},  {8, 14},  {10, 15}, {11, 12}, {0, 1},   {2, 3},
@@ -73,6 +75,8 @@ VORTEX_NETWORK_TARGET void clean_between_lanes(typename Lanes::Vector* v) noexce
 // Merges the sorted halves of each group of G columns.
 template <typename Lanes, int R, int G>
 VORTEX_NETWORK_TARGET void merge_columns(typename Lanes::Vector* v) noexcept {
+  if constexpr (R == 1)
+    v[0] = Lanes::template keep_ordered<G>(v[0], Lanes::template reverse<G>(v[0]));
 #pragma GCC unroll 8
   for (int i = 0; i < R / 2; ++i) {
     typename Lanes::Vector mirrored = Lanes::template reverse<G>(v[R - 1 - i]);
