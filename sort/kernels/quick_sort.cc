@@ -57,7 +57,6 @@ struct Gap {
 struct CutU64 {
   using Bits = std::uint64_t;
   static constexpr std::size_t kLanes = 8;
-  static constexpr std::size_t kFew = kMaxSmallSort;  // which the base case sorts
 
   VORTEX_NETWORK_TARGET static __m512i all(Bits word) noexcept {
     return _mm512_set1_epi64(static_cast<long long>(word));
@@ -103,7 +102,6 @@ struct CutU64 {
 struct CutU32 {
   using Bits = std::uint32_t;
   static constexpr std::size_t kLanes = 16;
-  static constexpr std::size_t kFew = 2 * kMaxSmallSort;
 
   VORTEX_NETWORK_TARGET static __m512i all(Bits word) noexcept {
     return _mm512_set1_epi32(static_cast<int>(word));
@@ -239,7 +237,8 @@ VORTEX_NETWORK_TARGET typename Cut::Bits middle_of_sample(
 template <typename Cut>
 VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int levels,
                               SmallSort<typename Cut::Bits> sort_few, SliceRoom room) noexcept {
-  while (count > Cut::kFew) {
+  // Four blocks cost less than cuts where they are full, as parts are not.
+  while (count > 2 * kBlockOfWords<typename Cut::Bits>) {
     if (room.memory != nullptr && count >= kMinSliced && count <= most_words_to_slice()) {
       if (slice_sort(words, count, room)) return true;
       // Few that are unevenly spread are rarely better in their parts.
@@ -264,7 +263,18 @@ VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int 
       count = lower;
     }
   }
-  sort_few(words, count, words);
+  block_sort_avx512(words, count);
+  return true;
+}
+
+template <typename Cut>
+bool sort(typename Cut::Bits* words, std::size_t count, int levels,
+          SmallSort<typename Cut::Bits> sort_few, const SliceRoom& room) noexcept {
+  if (isa_in_use() != Isa::kAvx512) return false;
+  if (count > kMostBlocks * kBlockOfWords<typename Cut::Bits>) {
+    return quick_sort<Cut>(words, count, levels, sort_few, room);
+  }
+  block_sort_avx512(words, count);
   return true;
 }
 
@@ -272,13 +282,11 @@ VORTEX_AVX512 bool quick_sort(typename Cut::Bits* words, std::size_t count, int 
 
 bool quick_sort(std::uint32_t* words, std::size_t count, int levels,
                 const SliceRoom& room) noexcept {
-  if (isa_in_use() != Isa::kAvx512) return false;
-  return quick_sort<CutU32>(words, count, levels, &small_sort_u32_avx512, room);
+  return sort<CutU32>(words, count, levels, &small_sort_u32_avx512, room);
 }
 bool quick_sort(std::uint64_t* words, std::size_t count, int levels,
                 const SliceRoom& room) noexcept {
-  if (isa_in_use() != Isa::kAvx512) return false;
-  return quick_sort<CutU64>(words, count, levels, &small_sort_u64_avx512, room);
+  return sort<CutU64>(words, count, levels, &small_sort_u64_avx512, room);
 }
 
 #else

@@ -9,7 +9,7 @@
 namespace vortex { inline namespace v0 { namespace detail {
 
 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
-// Of twice kMaxSmallSort words at most.
+// Of kBlockOfWords<std::uint32_t>, twice kMaxSmallSort, at most.
 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count, std::uint32_t* out) noexcept;
 void small_sort_pair64_avx512(const Pair64* in, std::size_t count, Pair64* out) noexcept;
 void stable_small_sort_pair64_avx512(const Pair64* in, std::size_t count, Pair64* out) noexcept;
@@ -25,6 +25,13 @@ struct KeysOfPairs {
 // in too few of their upper bits.
 bool stable_small_sort_halves_avx512(const Pair64* in, std::size_t count, Pair64* out,
                                      const KeysOfPairs& keys) noexcept;
+
+// Sorts kMostBlocks blocks of words at most, where they are. A block is what the base case takes.
+inline constexpr std::size_t kMostBlocks = 4;
+template <typename Word>
+inline constexpr std::size_t kBlockOfWords = kMaxSmallSort * sizeof(std::uint64_t) / sizeof(Word);
+void block_sort_avx512(std::uint32_t* words, std::size_t count) noexcept;
+void block_sort_avx512(std::uint64_t* words, std::size_t count) noexcept;
 
 void small_sort_u64_avx2(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
 void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count, std::uint32_t* out) noexcept;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sort/kernels/quick_sort.h"
+#include "sort/kernels/small_sort_avx512.h"
 #include "tests/array/instruction_sets.h"
 #include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
@@ -87,7 +88,8 @@ class QuickSortTest : public testing::Test {
     std::sort(expected.begin(), expected.end());
     const bool wide = isa_in_use() == Isa::kAvx512;
     const bool sorted = quick_sort(words.data(), words.size(), levels);
-    ASSERT_EQ(sorted, wide && (levels > 1 || words.size() <= kMaxSmallSort)) << words.size();
+    ASSERT_EQ(sorted, wide && (levels > 1 || words.size() <= kMostBlocks * kBlockOfWords<Bits>))
+        << words.size();
     if (!sorted) std::sort(words.begin(), words.end());  // they are all there
     ASSERT_TRUE(test::same_bytes(expected, words)) << words.size() << " words";
   }
@@ -95,11 +97,11 @@ class QuickSortTest : public testing::Test {
 using Words = testing::Types<std::uint32_t, std::uint64_t>;
 TYPED_TEST_SUITE(QuickSortTest, Words);
 
-// All remainders of what is cut in two at once, and masks as above.
+// Blocks that are full and not, all remainders of what is cut in two at once, masks as above.
 TYPED_TEST(QuickSortTest, LikeStdSort) {
   auto random = test::test_random();
   test::for_each_isa([&] {
-    for (std::size_t count = 0; count < 20000; count += count < 400 ? 1 : 1 + count / 3) {
+    for (std::size_t count = 0; count < 20000; count += count < 1100 ? 1 : 1 + count / 3) {
       for (const std::uint64_t mask : {~std::uint64_t{0}, std::uint64_t{0xff}, std::uint64_t{1}}) {
         for (const std::uint64_t high : {std::uint64_t{0}, ~mask}) {
           std::vector<TypeParam> words(count);
@@ -114,7 +116,7 @@ TYPED_TEST(QuickSortTest, LikeStdSort) {
 TYPED_TEST(QuickSortTest, EndsWhereItsLevelsDo) {
   auto random = test::test_random();
   test::for_each_isa([&] {
-    for (const std::size_t count : {100, 1000}) {
+    for (const std::size_t count : {100, 1000, 3000}) {
       std::vector<TypeParam> words(count);
       for (TypeParam& word : words) word = static_cast<TypeParam>(random());
       ASSERT_NO_FATAL_FAILURE(this->expect_sorted(words, 1));
