@@ -12,7 +12,6 @@
 
 #include "failures.h"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 namespace vortex_python {

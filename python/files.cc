@@ -14,7 +14,7 @@
 #include "failures.h"
 #include "module.h"
 
-#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 namespace vortex_python {
 

@@ -12,7 +12,6 @@
 
 #include "module.h"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 

@@ -12,6 +12,28 @@
 #include <tuple>
 #include <vector>
 
+// Strings are names of files, or what stands beside them on command lines: bytes, which Python has
+// in its own way where they are no text. Included in the place of nanobind/stl/string.h.
+template <>
+struct nanobind::detail::type_caster<std::string> {
+  NB_TYPE_CASTER(std::string, const_name("str"))
+
+  bool from_python(handle source, std::uint32_t, cleanup_list*) noexcept {
+    PyObject* const bytes =
+        PyUnicode_Check(source.ptr()) ? PyUnicode_EncodeFSDefault(source.ptr()) : nullptr;
+    if (bytes == nullptr) {
+      PyErr_Clear();
+      return false;
+    }
+    value.assign(PyBytes_AsString(bytes), static_cast<std::size_t>(PyBytes_Size(bytes)));
+    Py_DECREF(bytes);
+    return true;
+  }
+  static handle from_cpp(const std::string& text, rv_policy, cleanup_list*) noexcept {
+    return PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  }
+};
+
 namespace vortex_python {
 
 namespace nb = nanobind;

@@ -24,7 +24,6 @@
 #include "module.h"
 #include "sort_calls.h"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 

@@ -15,7 +15,6 @@
 #include "table_columns.h"
 #include "table_keys.h"
 
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 namespace vortex_python {

@@ -246,6 +246,25 @@ def test_names_as_long_as_they_may_be(tmp_path, name):
     assert sorted(os.listdir(tmp_path)) == sorted(["b", name]) and (tmp_path / name).read_bytes() == b"\1" * 3
 
 
+def test_names_that_are_no_text(tmp_path):
+    path = os.path.join(tmp_path, os.fsdecode(b"\xe9.bin"))
+    with vortex.create(path, np.int8, 3) as f:
+        f[:] = [3, 1, 2]
+    vortex.sort_file(path, path, dtype="i1")
+    assert vortex.open(path, np.int8).tolist() == [1, 2, 3]
+    vortex.partition(path, [path, path + "2"], [3], dtype="i1")
+    assert vortex.check(path, dtype="i1") is None
+    assert sorted(os.listdir(os.fsencode(tmp_path))) == [b"\xe9.bin", b"\xe9.bin2"]
+    with pytest.raises(FileNotFoundError) as caught:
+        vortex.open(path + "none")
+    assert caught.value.filename == path + "none"
+    with open(path, "wb") as file:
+        file.write(b"b\na\n")
+    assert vortex.check(path, record="lines") == (path, 1)
+    with pytest.raises(ValueError, match="no file"):
+        vortex.create(tmp_path / "a\0b", np.int8, 1)
+
+
 def test_create_leaves_nothing_behind_an_exception(tmp_path):
     (tmp_path / "old").write_bytes(b"old")
     with pytest.raises(KeyError):

@@ -22,7 +22,10 @@ _HEADER_BYTES = 10_000
 
 
 def name_of(path: Path) -> str:
-    return os.fsdecode(os.fspath(path))
+    name = os.fsdecode(os.fspath(path))
+    if "\0" in name:
+        raise ValueError(f"{name!r} is the name of no file")
+    return name
 
 
 class naming:  # noqa: N801
