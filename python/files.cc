@@ -10,8 +10,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "failures.h"
+#include "io/file/block_file.h"
 #include "module.h"
 
 #include <nanobind/stl/vector.h>
@@ -102,6 +104,34 @@ class Mapping {
   std::optional<OpenFile> touched_;
 };
 
+// A file that appears under its name when it is published, and until then is seen by nobody. What
+// it replaces passes its rights on, and links to that stay.
+class NewFile {
+ public:
+  explicit NewFile(const std::string& path) {
+    const nb::gil_scoped_release released;
+    file_ = vortex::BlockFile::create(path, {.direct = false});
+  }
+
+  int descriptor() const noexcept { return file_.descriptor(); }
+  // One that was not published is gone.
+  void close() { file_ = {}; }
+
+  // They appear together, and have reached the disk then.
+  static void publish(const std::vector<NewFile*>& files) {
+    const nb::gil_scoped_release released;
+    std::vector<vortex::BlockFile*> whole;
+    for (NewFile* const file : files) {
+      file->file_.sync();
+      whole.push_back(&file->file_);
+    }
+    vortex::publish_together(whole, true);
+  }
+
+ private:
+  vortex::BlockFile file_;
+};
+
 // By its name in Python; "auto" is the one that serves the kernel as well, where that is allowed.
 void use_engine(const std::string& name) {
   vortex::FaultDispatcher& dispatcher = vortex::FaultDispatcher::instance();
@@ -149,6 +179,12 @@ void bind_files(nb::module_& module) {
       .def("resize", &Mapping::resize)
       .def("flush", &Mapping::flush)
       .def("close", &Mapping::close);
+  nb::class_<NewFile>(module, "NewFile")
+      .def(nb::init<const std::string&>())
+      .def_prop_ro("descriptor", &NewFile::descriptor)
+      .def("__enter__", [](nb::object self) { return self; })
+      .def("__exit__", [](NewFile& self, const nb::args&) { self.close(); });
+  module.def("publish", &NewFile::publish);
   module.def("use_engine", &use_engine);
   module.def("engine", &engine_in_use);
 }

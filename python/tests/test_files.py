@@ -274,6 +274,53 @@ def test_create_leaves_nothing_behind_an_exception(tmp_path):
     assert os.listdir(tmp_path) == ["old"] and (tmp_path / "old").read_bytes() == b"old"
 
 
+def test_create_leaves_nothing_of_what_numpy_refuses(tmp_path):
+    with pytest.raises(ValueError):
+        with vortex.create(tmp_path / "axes", np.int8, (1,) * 100):
+            pass
+    assert os.listdir(tmp_path) == []
+
+
+KILLED = """
+import os, sys
+import numpy as np, vortex
+with vortex.create(sys.argv[1], np.int8, 100) as f:
+    f[:] = 1
+    os.kill(os.getpid(), 9)
+"""
+
+
+def test_a_killed_creator_leaves_nothing(tmp_path):
+    try:
+        os.close(os.open(tmp_path, os.O_TMPFILE | os.O_RDWR))
+    except OSError:
+        pytest.skip("this file system has no files without a name")
+    done = subprocess.run([sys.executable, "-c", KILLED, tmp_path / "new"], check=False)
+    assert done.returncode == -9 and os.listdir(tmp_path) == []
+
+
+def made(path, source):
+    """Ways to a new file, each of which leaves one byte there."""
+    with vortex.create(path, np.int8, 1) as f:
+        f[:] = 7
+    yield
+    source.write_bytes(b"\7")
+    vortex.partition(source, [path, f"{source}.rest"], [100], dtype="i1")
+    yield
+
+
+def test_what_is_replaced_passes_its_rights_on_and_links_stay(tmp_path):
+    (tmp_path / "folder").mkdir()
+    secret, link = tmp_path / "folder" / "secret", tmp_path / "link"
+    link.symlink_to(secret)
+    secret.write_bytes(b"old")
+    secret.chmod(0o600)
+    for _ in made(link, tmp_path / "source"):
+        assert link.is_symlink() and secret.read_bytes() == b"\7" and secret.stat().st_mode & 0o777 == 0o600
+        secret.write_bytes(b"old")
+    assert os.listdir(tmp_path / "folder") == ["secret"]
+
+
 def test_changes_in_place(numbers):
     path, a = numbers
     f = vortex.open(path, np.int64, "r+")

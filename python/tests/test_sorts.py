@@ -359,6 +359,19 @@ def test_a_partition_that_fails_leaves_nothing(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a", "in"] and (tmp_path / "a").read_text() == "earlier"
 
 
+def test_parts_appear_together(tmp_path):
+    np.arange(10).tofile(tmp_path / "in")
+    (tmp_path / "low").write_text("old")
+    (tmp_path / "high").mkdir()
+    with pytest.raises(IsADirectoryError):
+        vortex.partition(tmp_path / "in", [tmp_path / "low", tmp_path / "high"], [5], dtype="i8")
+    assert (tmp_path / "low").read_text() == "old"
+    (tmp_path / "link").symlink_to("low")
+    with pytest.raises(ValueError, match="twice"):
+        vortex.partition(tmp_path / "in", [tmp_path / "low", tmp_path / "link"], [5], dtype="i8")
+    assert sorted(os.listdir(tmp_path)) == ["high", "in", "link", "low"] and (tmp_path / "low").read_text() == "old"
+
+
 class Bar:
     """Stands in for tqdm.auto.tqdm, which does not know what it shows when it is switched off."""
 

@@ -6,6 +6,8 @@ import errno
 import os
 import resource
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -391,6 +393,51 @@ def test_wrong_calls(tmp_path):
         with pytest.raises(error, match=words):
             vortex.sort_table(**{"src": source, "dst": target, **call})
         assert not target.exists()
+
+
+def test_what_is_replaced_passes_its_rights_on_and_links_stay(tmp_path):
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder" / "out.parquet", tmp_path / "link.parquet"
+    target.write_text("old")
+    target.chmod(0o600)
+    link.symlink_to(target)
+    vortex.sort_table(write(pa.table({"k": [2, 1]}), tmp_path / "in.parquet"), link, "k")
+    assert link.is_symlink() and pq.read_table(target)["k"].to_pylist() == [1, 2]
+    assert target.stat().st_mode & 0o777 == 0o600 and os.listdir(tmp_path / "folder") == ["out.parquet"]
+
+
+WITHOUT_NAMELESS_FILES = """
+import ctypes, errno, os, platform, struct, sys
+import numpy as np, pyarrow as pa, pyarrow.parquet as pq, vortex
+number = {"x86_64": 257, "aarch64": 56}[platform.machine()]
+# Of openat(2): O_TMPFILE, and only that, is EOPNOTSUPP.
+rules = [(0x20, 0, 0, 0), (0x15, 0, 3, number), (0x20, 0, 0, 32), (0x45, 0, 1, 0x400000), (0x06, 0, 0, 0x5005F),
+         (0x06, 0, 0, 0x7FFF0000)]
+filters = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *rule) for rule in rules))
+prctl = ctypes.CDLL(None, use_errno=True).prctl
+program = struct.pack("HxxxxxxP", len(rules), ctypes.addressof(filters))
+if prctl(38, 1, 0, 0, 0) or prctl(22, 2, program):
+    sys.exit("not here")
+os.chdir(sys.argv[1])
+try:
+    os.open(".", os.O_TMPFILE | os.O_RDWR)
+except OSError as error:
+    assert error.errno == errno.EOPNOTSUPP
+pq.write_table(pa.table({"k": [3, 1, 2]}), "in.parquet")
+for _ in range(2):
+    vortex.sort_table("in.parquet", "out.parquet", "k")
+    with vortex.create("made", np.int8, 10) as made:
+        made[:] = 3
+    vortex.partition("made", ["low", "high"], [3], dtype="i1")
+print(pq.read_table("out.parquet")["k"].to_pylist(), sorted(os.listdir(".")))
+"""
+
+
+def test_where_all_files_have_names(tmp_path):
+    done = subprocess.run([sys.executable, "-c", WITHOUT_NAMELESS_FILES, tmp_path], capture_output=True, text=True, check=False)
+    if done.stderr.strip() == "not here":
+        pytest.skip("seccomp(2) is refused")
+    assert done.stdout.strip() == "[1, 2, 3] ['high', 'in.parquet', 'low', 'made', 'out.parquet']", done.stderr
 
 
 def stop_now():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import secrets
 from typing import Any, Iterator
@@ -12,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _core
-from ._files import Array, Path, StreamError, _array_over, _checked, _refuse_views, name_of, new_header, write
+from ._files import Array, Path, _array_over, _checked, _refuse_views, name_of, naming, new_header, write
 
 
 def _sync_folder(folder: str) -> None:
@@ -36,23 +35,13 @@ def _calling(part: str, path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno is None or isinstance(error, StreamError):
+        if error.errno is None:
             raise
         raise OSError(error.errno, str(error.strerror).replace(part, path), path) from None
 
 
-def _make(part: str) -> int:
-    return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-
-
-def _replace(part: str, path: str) -> None:
-    with _calling(part, path):
-        os.replace(part, path)
-        _sync_folder(os.path.dirname(path) or ".")
-
-
 class NewFile:
-    """A file that appears under its name when it is complete and on the disk; an error leaves what was there."""
+    """A file that has another name, under which all may write to it, until it is complete and on the disk."""
 
     def __init__(self, path: str) -> None:
         self._path, self.part = path, _hidden(path)
@@ -60,7 +49,7 @@ class NewFile:
 
     def __enter__(self) -> NewFile:
         with _calling(self.part, self._path):
-            self.descriptor = _make(self.part)
+            self.descriptor = os.open(self.part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         return self
 
     def write(self, array: npt.NDArray[Any]) -> None:
@@ -72,7 +61,9 @@ class NewFile:
             os.fsync(self.descriptor)
 
     def appear(self) -> None:
-        _replace(self.part, self._path)
+        with _calling(self.part, self._path):
+            os.replace(self.part, self._path)
+            _sync_folder(os.path.dirname(self._path) or ".")
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         os.close(self.descriptor)
@@ -81,46 +72,31 @@ class NewFile:
 
 
 class _Creation:
-    """What create() returns: the file is under another name until the `with` block ends."""
+    """What create() returns: the file has no name until the `with` block ends."""
 
     def __init__(self, path: str, dtype: np.dtype, shape: tuple[int, ...], memory: int) -> None:
         self._path, self._dtype, self._shape, self._memory = path, dtype, shape, memory
-        self._array: Array | None = None
 
     def __enter__(self) -> Array:
-        self._part = _hidden(self._path)
         header = new_header(self._dtype, self._shape) if self._path.endswith(".npy") else b""
         count = int(np.prod(self._shape, dtype=object))
-        with _calling(self._part, self._path):
-            descriptor = _make(self._part)
-            try:
-                with io.open(descriptor, "wb") as file:
-                    file.write(header)
-                mapping = _core.Mapping(self._part, self._memory, True, self._path)
-                mapping.resize(len(header) + count * self._dtype.itemsize, True)
-            except BaseException:
-                os.unlink(self._part)
-                raise
-        self._array = _array_over(mapping, self._dtype, self._shape, len(header))
+        with naming(self._path), contextlib.ExitStack() as opened:
+            file = opened.enter_context(_core.NewFile(self._path))
+            write(file.descriptor, np.frombuffer(header, np.uint8))
+            mapping = _core.Mapping(f"/proc/self/fd/{file.descriptor}", self._memory, True, self._path)
+            mapping.resize(len(header) + count * self._dtype.itemsize, True)
+            self._array = _array_over(mapping, self._dtype, self._shape, len(header))
+            self._file, self._opened = file, opened.pop_all()
         return self._array
 
-    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool:
-        try:
-            if kind is None and self._array is not None:
-                with _calling(self._part, self._path):
-                    self._array.flush()
-                _replace(self._part, self._path)
-                self._array.flags.writeable = False
-                _refuse_views(self._array, "what they change from now on is lost; the file is complete")
-            else:
-                os.unlink(self._part)
-        except BaseException:
-            if os.path.exists(self._part):
-                os.unlink(self._part)
-            raise
-        finally:
-            self._array = None
-        return False
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        with naming(self._path), self._opened:
+            if kind is not None:
+                return
+            self._array.flush()
+            _core.publish([self._file])
+        self._array.flags.writeable = False
+        _refuse_views(self._array, "what they change from now on is lost; the file is complete")
 
 
 def create(path: Path, dtype: npt.DTypeLike, size: int | tuple[int, ...], *, memory: int = 0) -> _Creation:

@@ -9,10 +9,10 @@ from typing import Any, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from . import _core
 from ._arrays import argsort
-from ._files import Path, name_of, naming, open  # noqa: A004
+from ._files import Path, name_of, naming, open, write  # noqa: A004
 from ._keys import Names
-from ._new_files import NewFile
 from ._sort_forms import Progress, _shown
 
 
@@ -104,25 +104,23 @@ def partition(
         raise ValueError("splitters: they are not sorted")
     if borders.ndim != 1 or len(names) != borders.size + 1:
         raise ValueError(f"dst: {borders.size} splitters make {borders.size + 1} files, not {len(names)}")
-    if len({os.path.join(os.path.realpath(os.path.dirname(name)), os.path.basename(name)) for name in names}) < len(names):
+    if len({os.path.realpath(name) for name in names}) < len(names):
         raise ValueError("dst: it has a file twice")
     counts = np.zeros(len(names), np.int64)
     # Beside a block: its copy in order, its keys, and six numbers for each of its records.
     step = max(1, (memory or 64 << 20) // 4 * 3 // (2 * array.dtype.itemsize + 2 * kind.itemsize + 48))
     with contextlib.ExitStack() as files, naming(source, *names), _shown(progress) as shown:
-        outputs = [files.enter_context(NewFile(name)) for name in names]
+        outputs = [files.enter_context(_core.NewFile(name)) for name in names]
         for begin in range(0, array.size, step):
             block = array.read(begin, min(step, array.size - begin))
             part = _parts(borders, _keys_of_rows(block, key), threads)
             block = block[argsort(part, threads=threads)]
             some = np.bincount(part, minlength=len(names))
-            for output, piece in zip(outputs, np.split(block, np.cumsum(some)[:-1])):
-                output.write(piece)
+            for name, output, piece in zip(names, outputs, np.split(block, np.cumsum(some)[:-1])):
+                with naming(name):
+                    write(output.descriptor, piece)
             counts += some
             if shown is not None:
                 shown("writing", (begin + len(block)) * array.dtype.itemsize, array.nbytes)
-        for output in outputs:
-            output.finish()
-        for output in outputs:
-            output.appear()
+        _core.publish(outputs)
     return counts.tolist()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import collections
 import contextlib
 import os
-import tempfile
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence, Union
 
-from ._files import Path
+from . import _core
+from ._files import Path, naming
 from ._sort_forms import _names_of
 
 if TYPE_CHECKING:
@@ -181,16 +181,13 @@ class Output:
         self._group_bytes = group_bytes
         self._waiting: list[pa.RecordBatch] = []
         self._bytes = 0
-        folder = os.path.dirname(os.path.abspath(path))
-        self._file = os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
         self._writer: Any = None
         self._parquet = path.endswith(".parquet")
-        name = f"/proc/self/fd/{self._file}"
-        try:
+        with naming(path), contextlib.ExitStack() as opened:
+            self._file = opened.enter_context(_core.NewFile(path))
+            name = f"/proc/self/fd/{self._file.descriptor}"
             self._open(name, schema, by, nulls_last, compression, dictionaries)
-        except BaseException:
-            os.close(self._file)
-            raise
+            self._opened = opened.pop_all()
         self._encoder, self._syncer = (ThreadPoolExecutor(1, "vortex-table") for _ in range(2))
         self._encoding: Future[None] | None = None
         self._on_its_way: Future[None] | None = None  # what was written, to the disk
@@ -233,7 +230,7 @@ class Output:
             # The disk writes while more is made.
             if self._on_its_way is not None:
                 self._on_its_way.result()
-            self._on_its_way = self._syncer.submit(os.fdatasync, self._file)
+            self._on_its_way = self._syncer.submit(os.fdatasync, self._file.descriptor)
 
     def finish(self) -> None:
         if self._waiting:
@@ -245,26 +242,8 @@ class Output:
             self._writer = None
             if self._on_its_way is not None:
                 self._on_its_way.result()
-        with contextlib.suppress(FileNotFoundError):
-            os.fchmod(self._file, os.stat(self._path).st_mode & 0o7777)
-        with _naming(self._path):
-            os.fsync(self._file)
-        folder = os.path.dirname(os.path.abspath(self._path))
-        with tempfile.TemporaryDirectory(prefix=".vortex-", dir=folder) as beside:
-            there = os.open(beside, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                # With a folder's descriptor, Python follows the link to the file without a name.
-                os.link(f"/proc/self/fd/{self._file}", "complete", src_dir_fd=there, dst_dir_fd=there)
-            finally:
-                os.close(there)
-            os.replace(os.path.join(beside, "complete"), self._path)
-        # The name, too.
-        with _naming(folder):
-            there = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                os.fsync(there)
-            finally:
-                os.close(there)
+        with naming(self._path):
+            _core.publish([self._file])
 
     def close(self) -> None:
         self._encoder.shutdown()
@@ -272,7 +251,7 @@ class Output:
             with contextlib.suppress(Exception):  # the file is given up
                 self._writer.close()
         self._syncer.shutdown()
-        os.close(self._file)
+        self._opened.close()
 
 
 def with_dictionaries(schema: pa.Schema, samples: Sequence[pa.RecordBatch]) -> list[str] | bool:
