@@ -8,6 +8,7 @@
 #include <vortex/sorter.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,8 +63,21 @@ class NewFile final : public vortex::RecordOutput {
   vortex::FileWriter<std::byte> file_;
 };
 
-// A file, where its records begin, and how many it has.
-using PartOfFile = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+// Of a file: its length, when it was changed, in nanoseconds, and its inode.
+using Stamp = std::tuple<std::uint64_t, std::int64_t, std::uint64_t>;
+
+// Throws Error(EBUSY) where the file is not the one that had the stamp.
+void expect_unchanged(const std::string& path, const Stamp& stamp) {
+  struct stat now {};
+  if (stat(path.c_str(), &now) != 0) vortex::throw_error(errno, "stat " + path);
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  if (stamp != Stamp(now.st_size, now.st_mtim.tv_sec * kSecond + now.st_mtim.tv_nsec, now.st_ino)) {
+    vortex::throw_error(EBUSY, path + " was changed meanwhile: use it when nobody writes to it");
+  }
+}
+
+// A file, where its records begin, how many it has, and its stamp when its header was read.
+using PartOfFile = std::tuple<std::string, std::uint64_t, std::uint64_t, Stamp>;
 
 // How the inputs and the output of a merge share memory: in blocks of the largest size with which
 // there are enough.
@@ -106,7 +120,7 @@ bool merge_parts(const std::vector<PartOfFile>& parts, const std::string& output
     room.in.disk = room.out.disk = disk.get();
     std::vector<vortex::FileReader<std::byte>> files;
     std::vector<vortex::MergeInput> inputs;
-    for (const auto& [path, offset, records] : parts) {
+    for (const auto& [path, offset, records, stamp] : parts) {
       files.emplace_back(path, room.in);
       const std::uint64_t bytes = files.back().size();
       if (records > (bytes - std::min(bytes, offset)) / record) {
@@ -124,6 +138,7 @@ bool merge_parts(const std::vector<PartOfFile>& parts, const std::string& output
       done += some;
       watch.function()({vortex::SortPhase::kWriting, done * record, count * record});
     }
+    for (const auto& part : parts) expect_unchanged(std::get<0>(part), std::get<3>(part));
     file.finish();
   });
   return true;
@@ -185,9 +200,9 @@ class Sorter {
     watch_.run([&] { sorter_->push(std::span<const std::byte>(buffer.data(), buffer.bytes())); });
   }
 
-  // `count` records of a file, which begin at byte `offset`.
-  void push_file(const std::string& path, std::uint64_t offset, std::uint64_t count) {
+  void push_file(const PartOfFile& part) {
     watch_.run([&] {
+      auto [path, offset, count, stamp] = part;
       const ReadFile file(path);
       const std::size_t record = sorter_->record_bytes();
       std::vector<std::byte> some(std::max(kCopyBytes / record, std::size_t{1}) * record);
@@ -198,6 +213,7 @@ class Sorter {
         offset += bytes;
         left -= bytes;
       }
+      expect_unchanged(path, stamp);
     });
   }
 
@@ -246,6 +262,7 @@ class Sorter {
 }  // namespace
 
 void bind_sorter(nb::module_& module) {
+  module.def("expect_unchanged", &expect_unchanged);
   module.def("merge_parts", &merge_parts, nb::arg(), nb::arg(), nb::arg(), nb::arg(), nb::arg(),
              nb::arg(), nb::arg(), nb::arg().none());
   nb::class_<Sorter>(module, "Sorter")

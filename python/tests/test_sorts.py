@@ -125,6 +125,39 @@ def test_npy_files_are_sorted_with_their_like(tmp_path):
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "other.npy", "out.npy", "raw"]
 
 
+def test_raw_records_get_no_name_of_npy_files(tmp_path):
+    np.arange(9).tofile(tmp_path / "raw")
+    for how in ({"dtype": "i8"}, {"record": 8}):
+        with pytest.raises(ValueError, match="out.npy: .*header"):
+            vortex.sort_file(tmp_path / "raw", tmp_path / "out.npy", **how)
+    assert os.listdir(tmp_path) == ["raw"]
+
+
+@pytest.mark.parametrize("call", [vortex.sort_file, vortex.merge])
+def test_npy_files_that_change_meanwhile(tmp_path, monkeypatch, call):
+    """Behind their headers, and while they are merged."""
+    names = [tmp_path / "a.npy", tmp_path / "b.npy"]
+    for name in names:
+        np.save(name, np.arange(100))
+        os.utime(name, (1, 1))
+    header = vortex._sort_forms.npy_header
+
+    def changing(name):
+        found = header(name)
+        np.save(name, np.arange(100)[::-1])
+        return found
+
+    with monkeypatch.context() as patch, pytest.raises(OSError) as caught:
+        patch.setattr(vortex._sort_forms, "npy_header", changing)
+        call(names, tmp_path / "out.npy")
+    assert (caught.value.errno, caught.value.filename) == (errno.EBUSY, str(names[0]))
+    if call is vortex.merge:
+        with pytest.raises(OSError) as caught:
+            call(names, tmp_path / "out.npy", progress=lambda *_: os.utime(names[1], (2, 2)))
+        assert (caught.value.errno, caught.value.filename) == (errno.EBUSY, str(names[1]))
+    assert not (tmp_path / "out.npy").exists()
+
+
 KINDS = {
     "raw": {"dtype": "i8"},
     "records": {"record": 8, "key": "0:8:i64:desc"},
@@ -369,6 +402,10 @@ def test_parts_appear_together(tmp_path):
     (tmp_path / "link").symlink_to("low")
     with pytest.raises(ValueError, match="twice"):
         vortex.partition(tmp_path / "in", [tmp_path / "low", tmp_path / "link"], [5], dtype="i8")
+    with pytest.raises(OSError) as caught:
+        vortex.partition(tmp_path / "in", [tmp_path / "low", tmp_path / "more"], [5], dtype="i8",
+                         progress=lambda *_: os.utime(tmp_path / "in", (1, 1)))  # fmt: skip
+    assert (caught.value.errno, caught.value.filename) == (errno.EBUSY, str(tmp_path / "in"))
     assert sorted(os.listdir(tmp_path)) == ["high", "in", "link", "low"] and (tmp_path / "low").read_text() == "old"
 
 
@@ -584,11 +621,11 @@ def test_memory_limit_holds(rng, tmp_path, name, peak_of):
     a = rng.integers(0, 1 << 60, 16 * MIB)
     (np.save if name == "a.npy" else lambda path, x: x.tofile(path))(tmp_path / name, a)
     keys = "{'dtype': 'i8'}" if name == "raw" else "{}"
-    kib, _ = peak_of(SORT, tmp_path / name, tmp_path / "out.npy", keys)
+    kib, _ = peak_of(SORT, tmp_path / name, tmp_path / f"out-{name}", keys)
     # Half of it, at least: the sort does not fit, and takes what it may.
     assert 16 * 1024 < kib <= 33 * 1024
     if name == "a.npy":
-        assert (np.load(tmp_path / "out.npy") == np.sort(a)).all()
+        assert (np.load(tmp_path / "out-a.npy") == np.sort(a)).all()
 
 
 BESIDE = """

@@ -395,6 +395,33 @@ def test_wrong_calls(tmp_path):
         assert not target.exists()
 
 
+@pytest.mark.parametrize("kind", [pa.int32(), pa.large_string(), pa.int64()])
+def test_files_that_are_replaced_meanwhile(tmp_path, kind):
+    names = [write(pa.table({"k": [3, 1, 2], "s": ["a", "b", "c"]}), tmp_path / f"{at}.parquet") for at in range(2)]
+    other = {"k": pa.array([1, 2, 3], kind if pa.types.is_integer(kind) else pa.int64()),
+             "s": pa.array(["x", "y", "z"], pa.string() if pa.types.is_integer(kind) else kind)}  # fmt: skip
+    new = write(pa.table(other), tmp_path / "new")
+
+    def replace(*_):
+        if new.exists():
+            os.replace(new, names[1])
+
+    wanted = pytest.raises(OSError) if kind == pa.int64() else pytest.raises(ValueError, match="1.parquet has another schema")
+    with wanted as caught:
+        vortex.sort_table(names, tmp_path / "out.parquet", "k", progress=replace)
+    if kind == pa.int64():
+        assert (caught.value.errno, caught.value.filename) == (errno.EBUSY, str(names[1]))
+    assert sorted(os.listdir(tmp_path)) == ["0.parquet", "1.parquet"]
+
+
+def test_extensions_of_text_go_along(tmp_path):
+    texts = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["{}", None, "[]"], pa.string()))
+    table = pa.table({"key": [2, 3, 1], "json": texts})
+    vortex.sort_table(write(table, tmp_path / "in.parquet"), tmp_path / "out.parquet", "key")
+    found = pq.read_table(tmp_path / "out.parquet")
+    assert found.schema.equals(table.schema) and found["json"].to_pylist() == ["[]", "{}", None]
+
+
 def test_what_is_replaced_passes_its_rights_on_and_links_stay(tmp_path):
     (tmp_path / "folder").mkdir()
     target, link = tmp_path / "folder" / "out.parquet", tmp_path / "link.parquet"

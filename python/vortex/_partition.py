@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from . import _core
 from ._arrays import argsort
-from ._files import Path, name_of, naming, open, write  # noqa: A004
+from ._files import Path, name_of, naming, open, stamp_of, write  # noqa: A004
 from ._keys import Names
 from ._sort_forms import Progress, _shown
 
@@ -97,6 +97,7 @@ def partition(
     Raises OSError with errno and file name.
     """
     names, source = [name_of(one) for one in dst], name_of(src)
+    stamp = stamp_of(source)
     array = open(source, dtype, memory=(memory or 64 << 20) // 4).reshape(-1)
     kind = _keys_of_rows(np.empty(0, array.dtype), key).dtype
     borders = _borders(splitters, kind) if kind.names is None else _rows_of_borders(splitters, kind)
@@ -122,5 +123,6 @@ def partition(
             counts += some
             if shown is not None:
                 shown("writing", (begin + len(block)) * array.dtype.itemsize, array.nbytes)
+        _core.expect_unchanged(source, stamp)
         _core.publish(outputs)
     return counts.tolist()

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, NamedTuple, Sequence, Union
 
 import numpy as np
 
-from ._files import Path, _checked, name_of, npy_header
+from ._files import Path, _checked, name_of, npy_header, stamp_of
 from ._keys import Key, Names, record_keys, text_keys
 
 Progress = Callable[[str, int, Union[int, None]], Any]
@@ -68,11 +68,12 @@ def _turned(key: str) -> str:
 
 
 class _Npy(NamedTuple):
-    """Where the records of a .npy file are."""
+    """Where the records of a .npy file are, which has this stamp."""
 
     dtype: np.dtype
     offset: int
     count: int
+    stamp: tuple[int, int, int]
 
 
 class _Lines(NamedTuple):
@@ -93,8 +94,10 @@ class _Records(NamedTuple):
 
 def _npy_files(sources: list[str]) -> list[_Npy]:
     """The headers of .npy files, which have one dtype; none where there are none."""
+    stamps = [stamp_of(source) if os.path.isfile(source) else (0, 0, 0) for source in sources]
     headers = [npy_header(source) for source in sources]
-    found = [_Npy(_checked(head[0]), head[2], int(np.prod(head[1], dtype=object))) for head in headers if head]
+    found = [_Npy(_checked(head[0]), head[2], int(np.prod(head[1], dtype=object)), stamp)
+             for head, stamp in zip(headers, stamps) if head]  # fmt: skip
     if found and (len(found) < len(sources) or any(one.dtype != found[0].dtype for one in found)):
         name = next(source for source, head in zip(sources, headers) if head)
         raise ValueError(f"{name}: a .npy file says what it holds, and its header is no record: all files have to be "

@@ -26,14 +26,14 @@ def _sort_npy(sources: list[str], target: str, form: _Records, merge: bool, reso
     count = sum(one.count for one in form.npy)
     wanted = min(count, first) if first else count
     header = new_header(form.npy[0].dtype, (wanted,)) if target.endswith(".npy") else b""
+    parts = [(source, one.offset, one.count, one.stamp) for source, one in zip(sources, form.npy)]
     if merge and len(sources) <= _MOST_MERGED:
-        parts = [(source, one.offset, one.count) for source, one in zip(sources, form.npy)]
         room = _less(memory or _core.default_memory())
         if _core.merge_parts(parts, target, header, form.size, form.keys, wanted, room, progress):
             return SortReport(count, wanted, 0, 1)
     sorter = _core.Sorter(form.size, form.keys, first, _less(memory), folders, threads, progress)
-    for source, one in zip(sources, form.npy):
-        sorter.push_file(source, one.offset, one.count)
+    for part in parts:
+        sorter.push_file(part)
     sorter.sort()
     sorter.write(target, header)
     return SortReport(count, wanted, *sorter.counts)
@@ -69,8 +69,8 @@ def sort_file(
     dst: appears when it is complete and on the disk; an error, or Ctrl-C, leaves what was there.
     dtype: what the records are: numbers, times, S, U, or a structured dtype, of which `key` names
         the field or fields that count; all by default. None with .npy files: their own;
-        an output that ends in .npy gets one axis. Elsewhere a .npy file is a ValueError, since its
-        header is no record.
+        an output that ends in .npy gets one axis. Elsewhere a .npy file, or a name of one for the
+        output, is a ValueError, since its header is no record.
         In files NaNs whose sign is set, and NaT, come first, as their bits say.
     record: instead of a dtype, the length of a record in bytes, and `key` has the form
         "OFFSET:LENGTH[:TYPE][:desc]" with a TYPE such as u32, i64be, f64 or bytes. "lines": the file
@@ -108,6 +108,8 @@ def _sort(src: Any, dst: Path, form: Any, stable: bool, unique: bool, merge: boo
                                                      first, memory, where, threads, shown))  # fmt: skip
         if found.npy:
             return _sort_npy(sources, target, found, merge, (first, memory, where, threads, shown))
+        if target.endswith(".npy"):
+            raise ValueError(f"{target}: raw records have no header, without which nobody can read a .npy file")
         return SortReport(*_core.sort_record_files(sources, target, found.size, found.keys, unique, merge,
                                                    first, memory, where, threads, shown))  # fmt: skip
 
@@ -176,7 +178,7 @@ def check(
             return None if found is None else Disorder(found[0], found[1] - 1)
         for at, source in enumerate(sources):
             if form.npy:
-                _, offset, count = form.npy[at]
+                _, offset, count, _ = form.npy[at]
             else:
                 offset, (count, rest) = 0, divmod(os.path.getsize(source), form.size)
                 if rest:

@@ -238,7 +238,9 @@ class RowForm:
         return _layout(field.name, kind, at not in self._whole)
 
     def parts(self, batch: pa.RecordBatch, source: str) -> tuple[Any, Any]:
-        """The columns of keys, and the others, as the module takes them."""
+        """The columns of keys, and the others, as the module takes them: by this form, whatever they are."""
+        if not batch.schema.equals(self._schema):
+            raise ValueError(f"{source} has another schema than when the sort began")
         for at in self._whole:
             if batch.column(at).null_count:
                 raise ValueError(f"{source}: column {self._schema.field(at).name!r} has nulls, and the file says that it "
@@ -260,7 +262,7 @@ class RowForm:
 
 
 def _lengths(column: pa.Array) -> npt.NDArray[np.int64]:
-    lengths = arrow().compute.binary_length(column).fill_null(0)
+    lengths = arrow().compute.binary_length(getattr(column, "storage", column)).fill_null(0)
     return lengths.to_numpy(zero_copy_only=False).astype(np.int64)
 
 

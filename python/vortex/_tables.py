@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Iterator, Sequence, TypeVar
 
 from . import _core
-from ._files import Path, name_of
+from ._files import Path, name_of, naming, stamp_of
 from ._sort_forms import Progress, SortReport, _names_of, _shown, first_of
 from ._table_files import (
     Output,
@@ -96,6 +96,7 @@ def sort_table(
     if memory < _LEAST_MEMORY:
         raise ValueError(f"memory: {memory} bytes are too little for tables; {_LEAST_MEMORY} are the least")
     files, target = files_of(src), name_of(dst)
+    stamps = [stamp_of(path) for path in files]
     schema = schema_of(files[0])
     for path in files[1:]:
         if not schema_of(path).equals(schema):
@@ -113,7 +114,7 @@ def sort_table(
         del samples
         with contextlib.closing(output):
             sorter = _core.TableSorter(form.keys, form.restored, form.columns, wanted, memory // 16 * 9, where, threads)
-            count = _push(sorter, form, files, memory, shown)
+            count = _push(sorter, form, list(zip(files, stamps)), memory, shown)
             sorter.sort()
             written, total = 0, min(count, wanted or count)
             for batch in _sorted_batches(sorter, form, memory):
@@ -131,10 +132,10 @@ def _tell(progress: Progress | None, phase: str, done: int, total: int | None) -
         progress(phase, done, total)
 
 
-def _push(sorter: Any, form: RowForm, files: Sequence[str], memory: int, progress: Progress | None) -> int:
-    """Returns how many rows there are."""
+def _push(sorter: Any, form: RowForm, files: Sequence[tuple[str, Any]], memory: int, progress: Progress | None) -> int:
+    """Pushes what files have that are still those of their stamps; returns how many rows there are."""
     count, read = 0, 0
-    for path in files:
+    for path, stamp in files:
         rows = max(1, min(1 << 16, memory // 64 // row_bytes(path, memory)))
         with contextlib.closing(_ahead(batches_of(path, rows))) as batches:
             for batch in batches:
@@ -146,6 +147,8 @@ def _push(sorter: Any, form: RowForm, files: Sequence[str], memory: int, progres
                     give_back()
                     read = 0
                 _tell(progress, "reading", count, None)
+        with naming(path):
+            _core.expect_unchanged(path, stamp)
     give_back()
     return count
 
