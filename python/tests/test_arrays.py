@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import inspect
+import os
 import pathlib
 import re
 import subprocess
@@ -324,3 +325,51 @@ def test_the_types_of_the_module_are_those_that_it_has():
     stub = pathlib.Path(vortex.__file__).with_name("_core.pyi").read_text(encoding="utf-8")
     told = {*re.findall(r"^(?:def |class )?(\w+)(?=[(:])", stub, re.M)}
     assert told == {name for name in vars(vortex._core) if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("width", [0, 1, 3, 50_000])
+def test_whatever_goes_along_with_keys(rng, width):
+    count = 300 if width < 1000 else 9
+    keys = rng.integers(0, 9, count).astype(np.float64)
+    keys[::5] = np.nan
+    order = np.argsort(keys, kind="stable")
+    rows = rng.random((count, width))
+    apart = rng.integers(0, 9, (count, 2 * width), np.int16)[:, ::2]
+    pairs = np.array([(at, b"%d" % at) for at in range(count)], [("a", "i4"), ("b", "S5")])
+    things = np.array([[at] for at in range(count)] + [None], object)[:-1]
+    texts = np.array([f"{at}" * 20 for at in range(count)], np.dtypes.StringDType())
+    values = rows, apart, pairs, things, texts
+    for some in (values, values[:3]):
+        mine = [np.array(one) if one is not apart else np.repeat(one, 2, axis=1)[:, ::2] for one in (keys, *some)]
+        vortex.sort_by_key(*mine)
+        np.testing.assert_array_equal(mine[0], keys[order])
+        for one, before in zip(mine[1:], some):
+            assert (one == before[order]).all()
+
+
+LITTLE = """
+import re, resource
+import numpy as np, vortex
+count = 1 << 20
+keys = np.random.default_rng(1).random(count)
+keys[5] = np.nan
+before, wide = keys.copy(), np.ones((count, 12))
+held = int(re.search(r"VmSize:\\s*(\\d+)", open("/proc/self/status").read()).group(1)) << 10
+resource.setrlimit(resource.RLIMIT_AS, (held + (64 << 20), resource.RLIM_INFINITY))
+try:
+    vortex.sort_by_key(keys, wide, threads=1)
+except MemoryError:
+    print("refused", keys.tobytes() == before.tobytes())
+"""
+
+
+@pytest.mark.skipif("VORTEX_SANITIZER" in os.environ, reason="a sanitizer reserves address space")
+def test_without_memory_no_key_moves():
+    said = subprocess.run([sys.executable, "-c", LITTLE], stdout=subprocess.PIPE, text=True, check=True).stdout
+    assert said.split() == ["refused", "True"]
+
+
+def test_zeros_of_both_signs():
+    zeros = np.array([0.0, -0.0])
+    assert np.signbit(vortex.sorted(zeros)).tolist() == [True, False]
+    assert vortex.argsort(zeros).tolist() == [0, 1]

@@ -20,6 +20,7 @@ _KINDS = {
 }  # fmt: skip
 # The kinds of what the buffer protocol tells of, in this machine's byte order.
 _ROW_KINDS = {np.dtype(text): kind for text, kind in _KINDS.items() if text[0] not in "mM"}
+_MOVED = 1 << 18  # bytes, at a time
 _NO_ORDER = "arrays of {0} have no order here: numbers, bool, times, bytes, str and structured arrays have"
 
 
@@ -121,7 +122,8 @@ def sort(
     by: for a structured array, the field or fields that are its key, the first counting most; all
         of them by default. Elements with equal keys keep their order, always.
     descending: the other way round. NaN and NaT come last either way.
-    stable: for those who say it to numpy.sort: equal elements keep their order in any case.
+    stable: for those who say it to numpy.sort: equal elements keep their order in any case. Of
+        numbers, -0.0 is less than 0.0.
     threads: that may work, the calling one included; 0: one for each usable core.
 
     Does not hold the GIL. Raises TypeError for what has no order and for what is no such array,
@@ -273,9 +275,9 @@ def sort_by_key(
 
     Without strides, numbers take 16 bytes of extra memory a key where the values of a key have
     together at most 8 bytes, otherwise 8 bytes a key and the size of the largest array; other keys
-    8 bytes a key and the size of the largest array. Arrays that may share memory take 8 bytes a key
-    and the size of all of them. Raises ValueError for other lengths and for arrays that cannot be
-    written, and TypeError for masked ones, with nothing moved.
+    8 bytes a key and the size of the largest array. Arrays that may share memory, or have
+    objects, take 8 bytes a key and the size of all of them. Raises ValueError for other lengths and for
+    arrays that cannot be written, TypeError for masked ones, and MemoryError, with nothing moved.
     """
     arrays = (keys, *values)
     for array in arrays:
@@ -296,13 +298,28 @@ def sort_by_key(
         _core.sort_by_key(numbers[0], numbers[1], columns, descending, threads)
         return
     places = argsort(keys, descending=descending, threads=threads)
-    if shared:
+    if shared or any(array.dtype.hasobject or array.dtype.kind == "T" for array in arrays):
         # What is written to one of them changes another.
         for array, moved in zip(arrays, [array[places] for array in arrays]):
             array[...] = moved
-    else:
-        for array in arrays:
-            array[...] = array[places]
+        return
+    # All memory before anything moves.
+    whole = np.empty(max(array.nbytes for array in arrays), np.uint8)
+    part = np.empty(max(_MOVED, *(array[:1].nbytes for array in arrays)), np.uint8)
+    for array in arrays:
+        if array.nbytes:
+            _move(array, places, whole, part)
+
+
+def _move(array: np.ndarray, places: npt.NDArray[np.intp], whole: np.ndarray, part: np.ndarray) -> None:
+    """Gives an array the elements at `places`, by way of two arrays of bytes: one for all of it, one for some of it."""
+    before = whole[: array.nbytes].view(array.dtype).reshape(array.shape)
+    before[...] = array
+    step = part.size // before[:1].nbytes
+    for begin in range(0, len(array), step):
+        here = array[begin : begin + step]
+        piece = part[: here.nbytes].view(array.dtype).reshape(here.shape)
+        here[...] = np.take(before, places[begin : begin + step], axis=0, out=piece, mode="clip")
 
 
 def _raw(a: np.ndarray) -> np.ndarray:
