@@ -74,7 +74,9 @@ std::string_view FramedInput::unused() const noexcept {
 bool FramedInput::read_piece() {
   if (at_end_) return false;
   std::string_view piece;
-  if (ahead_.empty()) {
+  if (!behind_kept_.empty()) {
+    piece = std::exchange(behind_kept_, {});
+  } else if (ahead_.empty()) {
     piece = text_->next();
   } else {
     text_->pass_first();
@@ -223,12 +225,23 @@ std::string_view FramedInput::assemble() {
     const FramedRecords split =
         split_records(framing_, record, at_end_ && done_ == read_, {&found, 1});
     if (split.records == 1) {
-      done_ -= record.size() - split.bytes;
-      if (at_end_) piece_ = record;  // what is left of it lies behind this record
+      put_back(record.substr(split.bytes));
       return found;
     }
     if (split.malformed) refuse_malformed();
   }
+}
+
+// What a length function has looked at behind the record comes again. Whoever takes the record
+// needs the room; what lies in front of the piece, which has gone at the end, is kept beside it.
+void FramedInput::put_back(std::string_view rest) {
+  const std::uint64_t taken = at_end_ ? 0 : piece_.size() - (read_ - done_);
+  done_ -= rest.size();
+  if (rest.size() <= taken) return;
+  if (!at_end_) behind_kept_ = piece_;
+  read_ -= behind_kept_.size();
+  kept_ = rest.substr(0, rest.size() - static_cast<std::size_t>(taken));
+  piece_ = kept_;
 }
 
 // The same for CSV.

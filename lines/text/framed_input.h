@@ -109,6 +109,7 @@ class FramedInput {
   char* lengthen(std::string_view& record, std::string_view piece, const char* advice,
                  std::size_t spare = 0);
   std::string_view assemble();
+  void put_back(std::string_view rest);
   std::string_view assemble_quoted();
   void count_lines(std::size_t records);
   void note_invalid(std::size_t records, InvalidQuote what, std::string_view in_front);
@@ -119,6 +120,8 @@ class FramedInput {
   std::string_view piece_;               // of the text, where next() looks for records
   std::vector<std::string_view> ahead_;  // the ones behind it that are there already
   bool at_end_ = false;                  // and the last
+  std::string kept_;                     // a piece that comes again is the end of another,
+  std::string_view behind_kept_;         // and this one follows it
   const std::string name_;
   const RecordFraming framing_;
   std::uint64_t longest_;

@@ -273,6 +273,26 @@ TEST_F(LineFiles, AFunctionFramesRecordsAcrossBlocks) {
   EXPECT_TRUE(file_text(options.output) == text(sorted(records, {})));
 }
 
+// Lines whose ends are known when so many bytes have been seen behind them: what a border of blocks
+// cuts is put together with records behind it.
+TEST_F(LineFiles, AFunctionMayLookBehindTheRecord) {
+  auto random = test_random();
+  for (const std::size_t behind : {1, 2, 300, 40000}) {
+    options.framing =
+        RecordFraming::by_function([=](std::string_view text, bool ends) -> std::size_t {
+          const std::size_t bytes = text.find('\n') + 1;  // npos + 1 is 0
+          return ends || text.size() - bytes >= behind ? bytes : 0;
+        });
+    for (const std::size_t count : {100, 40000}) {
+      SCOPED_TRACE(std::to_string(behind) + ", " + std::to_string(count));
+      Lines lines = make_lines(LineKind::kFields, count, 60, random);
+      options.inputs = {put("a", joined(lines))};
+      sort_lines(options);
+      EXPECT_TRUE(file_text(options.output) == joined(sorted(lines, options.order)));
+    }
+  }
+}
+
 TEST_F(LineFiles, LinesOfAMebibyteWithACommonPrefix) {
   auto random = test_random();
   Lines lines;
