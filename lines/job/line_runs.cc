@@ -30,6 +30,21 @@ LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
   return size;
 }
 
+// What a merge of these has at most. Prefixes of records may take more bytes than in the runs, and
+// keys are stored whole behind long ones, which are others there, and at marks.
+std::uint64_t most_bytes_of(const std::vector<LineRun>& runs, std::size_t block_bytes) noexcept {
+  std::uint64_t bytes = 0;
+  std::uint64_t shared = 0;
+  std::uint64_t whole = 1;
+  for (const LineRun& run : runs) {
+    bytes += run.run.bytes + run.end.records * kRunPrefixBytes;
+    shared += run.shared_bytes;
+    whole += run.long_keys;
+  }
+  whole += (bytes + shared) / block_bytes;
+  return bytes + std::min(shared, whole * kMaxSharingKey);
+}
+
 void forget_forecasts(std::vector<LineRun>& runs) noexcept {
   for (LineRun& run : runs) run.forecasts = {};
 }
@@ -204,11 +219,8 @@ void LineRuns::reduce_to_one_merge(bool in_half) {
 
 LineRun LineRuns::merged(std::vector<LineRun> runs) {
   auto group = std::make_shared<std::vector<LineRun>>(std::move(runs));
-  // The prefixes of records may take more bytes than in the runs that are merged.
-  std::uint64_t most_bytes = 0;
-  for (const LineRun& run : *group) most_bytes += run.run.bytes + run.end.records * kRunPrefixBytes;
   std::optional<LineRunWriter> writer;
-  begin_run(writer, most_bytes);
+  begin_run(writer, most_bytes_of(*group, store().block_bytes()));
   {
     RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
                    watch().stop(), nullptr);

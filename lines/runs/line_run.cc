@@ -77,6 +77,7 @@ bool LineRunWriter::shares(const StoredRecord& stored, std::uint64_t in_common) 
   const std::size_t key_bytes = stored.key.size();
   const bool fits = key_bytes <= kMaxSharingKey;
   const bool before_fits = std::exchange(may_share_, fits);
+  long_keys_ += fits ? 0 : 1;
   return fits && before_fits && in_common > 0 &&
          4 * shared_bytes(key_bytes, in_common) >= key_bytes;
 }
@@ -92,6 +93,7 @@ void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
   end_.text_bytes += count * stored.record.size();
   const RunRecordHead head{in_common, count, shares(stored, in_common)};
   const std::size_t shared = head.sharing ? shared_bytes(stored.key.size(), in_common) : 0;
+  shared_bytes_ += shared;
   const std::string_view key = stored.key.substr(shared);
   const std::size_t bytes =
       head.bytes() + stored_bytes(stored.key, stored.record, order_.has_keys) - shared;
@@ -152,6 +154,8 @@ LineRun LineRunWriter::finish(std::size_t unused) {
   return {.run = stream_ ? stream_->finish(end_.offset, end_.records) : Run(store_),
           .kept = nullptr,
           .longest = longest_,
+          .shared_bytes = shared_bytes_,
+          .long_keys = long_keys_,
           .end = end_,
           .marks = std::move(marks_),
           .joints = {},
@@ -182,6 +186,8 @@ LineRun joined(std::vector<LineRun> parts) {
   for (std::size_t i = 1; i < parts.size(); ++i) {
     LineRun& next = parts[i];
     all.longest = std::max(all.longest, next.longest);
+    all.shared_bytes += next.shared_bytes;
+    all.long_keys += next.long_keys;
     for (const RunMark& mark : next.marks) all.marks.push_back(behind(all.end, mark));
     for (const RunJoint& joint : next.joints) {
       all.joints.push_back({behind(all.end, joint.begin), joint.in_common});

@@ -55,6 +55,8 @@ struct LineRun {
   Run run;                          // without blocks where it is in memory
   std::shared_ptr<RawMemory> kept;  // where its bytes are then
   std::uint64_t longest = 0;        // of the records as they are stored, in bytes
+  std::uint64_t shared_bytes = 0;   // of keys that are stored without what they share
+  std::uint64_t long_keys = 0;      // behind which none is stored so
   RunMark end;
   // Some hundred places of a long run, about equally far apart, the first of them its beginning.
   // None of an empty run. The records behind them are stored whole.
@@ -142,6 +144,8 @@ class LineRunWriter {
   std::size_t near_ = ~std::size_t{0};
   bool noted_ = false;  // the last one is
   std::uint64_t longest_ = 0;
+  std::uint64_t shared_bytes_ = 0;
+  std::uint64_t long_keys_ = 0;
   RunMark end_;
   std::vector<RunMark> marks_;
   std::optional<RunStream> stream_;  // none: it is in memory

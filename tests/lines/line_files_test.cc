@@ -117,6 +117,24 @@ TEST_F(LineFiles, ManyRunsTakeSeveralPasses) {
   }
 }
 
+// Keys of up to 1024 bytes lack in their runs what they share; longer ones, which are in other
+// runs, come between them in the order.
+TEST_F(LineFiles, MergedRunsMayBeLongerThanThoseTheyAreMadeOf) {
+  auto random = test_random();
+  Lines lines;
+  for (int i = 0; i < 24000; ++i) {
+    std::string line(1000, 'p');
+    for (int digits = i / 1200 % 2 == 0 ? 20 : 40; digits > 0; --digits) {
+      line += static_cast<char>('0' + random() % 10);
+    }
+    lines.push_back(std::move(line));
+  }
+  put_input(lines);
+  options.resources.compression = RunCompression::kNever;
+  expect_sorted(lines);
+  EXPECT_GT(report.passes, 1u);
+}
+
 TEST_F(LineFiles, EqualRecordsNeverReachTheDisks) {
   auto random = test_random();
   // Ten times the memory, and few different keys.
