@@ -38,7 +38,7 @@ void FirstLines::note(const LineArena& sorted) {
   bound_.assign(stored_at(*last), end);
 }
 
-bool FirstLines::cut(LineArena& sorted) noexcept {
+bool FirstLines::cut(LineArena& sorted) {
   if (most_ == 0) return false;
   if (sorted.keep_first(most_)) return true;
   cut_at_ = 2 * sorted.records();

@@ -35,7 +35,7 @@ class FirstLines {
   // A sorted arena: what is learned from it, unless that is long; and what is behind the first is
   // dropped, as by LineArena::keep_first().
   void note(const LineArena& sorted);
-  bool cut(LineArena& sorted) noexcept;
+  bool cut(LineArena& sorted);
 
  private:
   bool is_behind_bound(const StoredRecord& record) const;

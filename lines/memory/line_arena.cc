@@ -102,7 +102,7 @@ void LineArena::push_in_place(std::size_t record_bytes, std::size_t key_bytes) n
   *--index_ = {chunk_at({key, key_bytes}, 0) ^ order_.flip, reinterpret_cast<std::uint64_t>(begin)};
 }
 
-bool LineArena::drop_equal() noexcept {
+bool LineArena::drop_equal() {
   const auto equal = static_cast<std::uint64_t>(
       std::count_if(index_, index_end_, [](const auto& entry) { return entry.key == kSameKey; }));
   if (equal < records() / 2) return false;
@@ -144,7 +144,7 @@ const IndexEntry* LineArena::last_of_first(std::uint64_t most) const noexcept {
   return nullptr;
 }
 
-bool LineArena::keep_first(std::uint64_t most) noexcept {
+bool LineArena::keep_first(std::uint64_t most) {
   const IndexEntry* const last = last_of_first(most);
   if (last == nullptr || static_cast<std::uint64_t>(last + 1 - index_) > records() / 2)
     return false;
@@ -171,7 +171,7 @@ std::uint64_t LineArena::bytes_beside(const ArenaShare& share) const noexcept {
   return bytes;
 }
 
-void LineArena::keep_beside(const LineArena& sorted, const ArenaShare& share) noexcept {
+void LineArena::keep_beside(const LineArena& sorted, const ArenaShare& share) {
   const std::span<const IndexEntry> all = sorted.index();
   if (share.entries == all.size()) return clear();
   IndexEntry* to = index_end_;
@@ -200,7 +200,7 @@ std::uint64_t LineArena::bytes_at(const IndexEntry& entry) const noexcept {
 }
 
 // Keeps the records of the entries from this one on, whose keys are their places.
-void LineArena::keep_from(IndexEntry* first) noexcept {
+void LineArena::keep_from(IndexEntry* first) {
   index_ = first;
   vortex::sort(std::span(index_, index_end_), {.threads = 1});  // by their places
   front_ = memory_.data();

@@ -102,12 +102,13 @@ class LineArena {
   // To be called after sort() where the order is unique or counted. Drops all but the first of
   // equal records, counts them there with a counted order, and makes their room free. The records
   // that are kept are in the order of the input again. Does nothing, and returns false, where that
-  // would free less than half.
-  bool drop_equal() noexcept;
+  // would free less than half. Throws std::bad_alloc as sort() does, and so do the next two; the
+  // arena can only be cleared or destroyed then.
+  bool drop_equal();
 
   // To be called after sort(). Drops what comes behind the first `most` records, as
   // drop_equal() drops equal ones.
-  bool keep_first(std::uint64_t most) noexcept;
+  bool keep_first(std::uint64_t most);
   // The last of the first `most` records, after sort(), each counted as many times as it is there;
   // null where there are fewer.
   const IndexEntry* last_of_first(std::uint64_t most) const noexcept;
@@ -116,7 +117,7 @@ class LineArena {
   std::uint64_t bytes_beside(const ArenaShare& share) const noexcept;
   // Takes these records of another arena as they are, when it is empty itself, or makes the room of
   // what goes free. Their order is that of the input again.
-  void keep_beside(const LineArena& sorted, const ArenaShare& share) noexcept;
+  void keep_beside(const LineArena& sorted, const ArenaShare& share);
   // The records stay where they are, in the memory that this arena has from now on, if they fit: a
   // part of what it had, with the same beginning.
   bool shrink(std::size_t bytes) noexcept;
@@ -126,7 +127,7 @@ class LineArena {
 
  private:
   std::uint64_t bytes_at(const IndexEntry& entry) const noexcept;
-  void keep_from(IndexEntry* first) noexcept;
+  void keep_from(IndexEntry* first);
 
   std::span<char> memory_;
   StoredOrder order_;
