@@ -63,21 +63,34 @@ bool is_full(int error) noexcept { return error == ENOSPC || error == EDQUOT || 
 
 }  // namespace
 
+// Whoever is compared with many others has its first piece read once.
+void LongLines::Buffer::fill(const BlockFile& from, std::uint64_t offset, std::size_t count,
+                             const std::array<char, 256>* map) {
+  if (file == &from && begin == offset && bytes == count && byte_map == map) return;
+  file = nullptr;
+  const auto to = std::span(room).first(count);
+  read_all(from, to, offset);
+  if (map != nullptr) replace_bytes(to, *map);
+  file = &from;
+  begin = offset;
+  bytes = count;
+  byte_map = map;
+}
+
 class LongLines::Text {
  public:
   explicit Text(std::string_view text) noexcept : bytes_(text.size()), memory_(text) {}
-  Text(const BlockFile& file, std::uint64_t offset, std::uint64_t bytes, std::span<char> buffer,
+  Text(const BlockFile& file, std::uint64_t offset, std::uint64_t bytes, Buffer& buffer,
        const std::array<char, 256>* byte_map = nullptr) noexcept
-      : bytes_(bytes), file_(&file), offset_(offset), buffer_(buffer), byte_map_(byte_map) {}
+      : bytes_(bytes), file_(&file), offset_(offset), buffer_(&buffer), byte_map_(byte_map) {}
 
   std::uint64_t bytes() const noexcept { return bytes_; }
-  // The bytes from there on, kBufferBytes of them or up to the end; valid until the next call.
+  // The bytes from there on, kBufferBytes of them or up to the end; valid until a call for others.
   std::string_view piece(std::uint64_t at) const {
     const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes_ - at, kBufferBytes));
     if (file_ == nullptr) return memory_.substr(static_cast<std::size_t>(at), bytes);
-    read_all(*file_, buffer_.first(bytes), offset_ + at);
-    if (byte_map_ != nullptr) replace_bytes(buffer_.first(bytes), *byte_map_);
-    return {buffer_.data(), bytes};
+    buffer_->fill(*file_, offset_ + at, bytes, byte_map_);
+    return {buffer_->room.data(), bytes};
   }
   // All of them, read into `room` if they are not in memory.
   std::string_view whole(std::string& room) const {
@@ -92,7 +105,7 @@ class LongLines::Text {
   std::string_view memory_;
   const BlockFile* file_ = nullptr;
   std::uint64_t offset_ = 0;
-  std::span<char> buffer_;
+  Buffer* buffer_ = nullptr;
   const std::array<char, 256>* byte_map_ = nullptr;
 };
 
@@ -249,7 +262,7 @@ int LongLines::compare(const Entry& a, const StoredRecord& b) {
 
 void LongLines::sort() {
   if (empty()) return;
-  for (std::vector<char>& buffer : buffers_) buffer.resize(kBufferBytes);
+  for (Buffer& buffer : buffers_) buffer.room.resize(kBufferBytes);
   std::sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
     watch_.expect_going();
     if (&a == &b) return false;

@@ -93,6 +93,17 @@ class LongLines {
     std::uint32_t file = 0;
     std::array<char, kPrefix> prefix{};  // of the key, or of the record that is its own
   };
+  // Bytes of a file, with a map applied to them or none.
+  struct Buffer {
+    void fill(const BlockFile& from, std::uint64_t offset, std::size_t count,
+              const std::array<char, 256>* map);
+
+    std::vector<char> room;
+    const BlockFile* file = nullptr;  // none: nothing
+    std::uint64_t begin = 0;
+    std::size_t bytes = 0;
+    const std::array<char, 256>* byte_map = nullptr;
+  };
   // Bytes of a file, or of memory.
   class Text;
   // Where a record is that another stands for.
@@ -129,7 +140,7 @@ class LongLines {
   std::atomic<std::size_t> file_count_{0};
   std::uint64_t stand_ins_ = 0;
   std::string stand_in_;
-  std::array<std::vector<char>, 2> buffers_;
+  std::array<Buffer, 2> buffers_;
   std::array<std::string, 2> whole_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <stop_token>
@@ -88,6 +89,26 @@ TEST_F(LinesKeptApart, AreSortedWithTheOthers) {
       }
     }
   }
+}
+
+// Whoever comes before a long line is compared with the same piece of it.
+TEST_F(LinesKeptApart, AreNotReadForEachOther) {
+  const auto bytes_read = [] {
+    std::ifstream counts("/proc/self/io");
+    std::string name;
+    std::uint64_t bytes = 0;
+    counts >> name >> bytes;
+    return bytes;
+  };
+  const std::uint64_t before = bytes_read();
+  if (before == 0) GTEST_SKIP() << "the kernel does not count what is read";
+  Lines lines{std::string(100, 'p') + std::string(2 * kLong, 'z')};
+  for (int i = 0; i < 20000; ++i) {
+    lines.push_back(std::string(100, 'p') + std::to_string(random() % 100000));
+  }
+  put_input(lines);
+  const SortReport report = expect_kept_apart(sorted(lines, options.order), 5);
+  EXPECT_LE(bytes_read() - before, 20 * report.input_bytes);
 }
 
 // A key that is the line, in upper case, is not kept beside it.
