@@ -49,7 +49,7 @@ bool CsvRecordScan::leave_quotes(std::string_view text, bool ends) noexcept {
   at_ = closing;
   if (closing >= text.size()) return false;
   if (behind == text.size() && !ends) return false;
-  const bool at_return = behind < text.size() && text[behind] == '\r';
+  const bool at_return = behind < text.size() && text[behind] == '\r' && delimiter_ != '\r';
   if (at_return && behind + 1 == text.size() && !ends) return false;
   const std::size_t end = at_return ? behind + 1 : behind;  // of the record, if it ends here
   const bool valid = (behind < text.size() && text[behind] == separator_) || end == text.size() ||

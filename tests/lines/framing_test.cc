@@ -132,6 +132,12 @@ TEST(Framing, InvalidQuotesAreCountedAndPlaced) {
     EXPECT_EQ(found.first_invalid, c.first) << c.text;
     EXPECT_EQ(found.first_invalid_at, c.at) << c.text;
   }
+  std::string_view records[8];
+  const FramedRecords found =
+      split_records(RecordFraming::quoted('\r'), "\"a\"\r\"b\r\"\rc\r\"d\"x\r", true, records);
+  EXPECT_EQ(found.records, 4U);
+  EXPECT_EQ(found.invalid, 1U);
+  EXPECT_EQ(found.first_invalid_at, 14U);
   CsvRecordScan scan('\n', ',');
   EXPECT_EQ(scan.find_end("a,\"b\n", true), CsvRecordScan::kOpen);
   EXPECT_EQ(scan.invalid(), InvalidQuote::kNeverClosed);
