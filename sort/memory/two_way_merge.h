@@ -119,7 +119,7 @@ struct RecordSteps {
 // The result is divided into parts, which are merged at the same time: a merge that takes one
 // record after the other waits for the comparison before, and processors have time for several
 // meanwhile. While both inputs of a part have so many records left, none of the next steps ends one
-// of them.
+// of them. Parts of inputs that are not sorted still begin where the one before ends.
 template <typename Steps>
 class PartedMerge {
  public:
@@ -132,7 +132,8 @@ class PartedMerge {
     const std::size_t all = a.size() + b.size();
     for (std::size_t i = 0, a_done = 0, done = 0; i < kParts; ++i) {
       const std::size_t end = all * (i + 1) / kParts;
-      const std::size_t a_end = from_a(a, b, end, steps_.key_of);
+      const std::size_t a_end =
+          std::clamp(from_a(a, b, end, steps_.key_of), a_done, a_done + (end - done));
       Part& part = parts[static_cast<std::size_t>(count)];
       static_cast<MergePart<Record>&>(part) = {a.data() + a_done, a.data() + a_end,
                                                b.data() + (done - a_done), b.data() + (end - a_end),
@@ -188,7 +189,8 @@ class PartedMerge {
 };
 
 // Merges two sorted arrays to `out`, which overlaps neither of them; of equal keys those of `a`
-// come first. Reads and writes nothing beyond. Takes less than a KiB of stack; allocates nothing.
+// come first. Where they are not sorted, neither is the result, which still holds each record once.
+// Reads and writes nothing beyond. Takes less than a KiB of stack; allocates nothing.
 template <typename Record, typename KeyOf>
 void merge_two(std::span<const Record> a, std::span<const Record> b, Record* out,
                const KeyOf& key_of) noexcept {

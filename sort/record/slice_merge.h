@@ -145,9 +145,7 @@ class SliceMerge final : public RecordMerge {
     std::unique_ptr<Item[]> gathered = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
     std::unique_ptr<Item[]> sorted = std::make_unique_for_overwrite<Item[]>(Dense::kMax);
     std::size_t count = 0;
-    std::size_t parts = 0;                  // inputs that they come from
-    detail::KeyRange<std::uint64_t> range;  // from the bound of the slice before to its own
-    bool is_bounded = false;                // it has one
+    std::size_t parts = 0;  // inputs that they come from
 
     void gather(const Coded& coded) noexcept {
       Item* to = gathered.get();
@@ -157,10 +155,12 @@ class SliceMerge final : public RecordMerge {
         to += here;
       }
     }
+    // The bounds of slices do not bound the keys where an input is not sorted.
     void sort(const Rules& rules, const Worker& worker, std::size_t room) noexcept {
+      auto range = detail::KeyRange<std::uint64_t>::none();
+      for (std::size_t i = 0; i < count; ++i) range.widen(rules.key_of(gathered[i]));
       Dense(rules, *worker.workspace)
-          .sort_to(gathered.get(), count, worker.scattered.get(), room, sorted.get(),
-                   is_bounded ? &range : nullptr);
+          .sort_to(gathered.get(), count, worker.scattered.get(), room, sorted.get(), &range);
     }
     void merge_parts(detail::TwoWayMerge<Item> merge, Item* other) noexcept {
       std::array<std::size_t, kMostMerged + 1> ends{};  // of the parts, behind a beginning
@@ -221,12 +221,8 @@ class SliceMerge final : public RecordMerge {
 
   void divide(Slice& slice) noexcept {
     const std::uint64_t least = std::min<std::uint64_t>(frontier_.records(), kLeast);
-    auto [counts, bound] = selection_.select(frontier_.parts(), least, kMost);
-    if (bound == nullptr) bound = frontier_.bound();
-    slice.is_bounded = bound != nullptr;
-    slice.range.low = bound_;
-    if (bound != nullptr) slice.range.high = bound_ = coded_.bits(bound);
-    slice.count = static_cast<std::size_t>(frontier_.take(counts, slice.of_inputs));
+    const auto rank = selection_.select(frontier_.parts(), least, kMost);
+    slice.count = static_cast<std::size_t>(frontier_.take(rank.counts, slice.of_inputs));
     slice.parts = static_cast<std::size_t>(
         std::ranges::count_if(slice.of_inputs, [](const auto& part) { return part.records != 0; }));
     not_divided_ -= slice.count;
@@ -257,7 +253,6 @@ class SliceMerge final : public RecordMerge {
   const std::size_t most_merged_;
   detail::MergeFrontier<CodedRules<Coded>> frontier_;
   detail::MultisequenceSelection<CodedRules<Coded>> selection_;
-  std::uint64_t bound_ = 0;  // of the last slice: no key behind it is less
   std::uint64_t not_divided_ = 0;
   std::uint64_t left_ = 0;
   std::span<const Item> ready_;  // sorted, not yet put out

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -120,6 +121,32 @@ TEST(RecordArrays, AreMergedStably) {
     merge_arrays(order, some.inputs(), out, 1 + random() % 3);
     EXPECT_EQ(out.bytes(), merged.size());
     EXPECT_TRUE(merged == expected.bytes);
+  });
+}
+
+// The result has each record once, in any order. Most arrays have a few records out of order; the
+// others are not sorted at all. There may be so many that slices of them are sorted.
+TEST(RecordArrays, WhatIsNotSortedIsMergedInAnyOrder) {
+  with_random_arrays(4, [](const RecordOrder& order, Arrays& some, auto& random) {
+    const auto whole = order_of_format(RecordFormat(order.record_bytes()));
+    while (!some.lists.empty() && some.lists.size() < 40 && random() % 20 != 0) {
+      some.lists.push_back(some.lists[random() % some.lists.size()]);
+    }
+    for (RecordList& list : some.lists) {
+      if (random() % 4 == 0 || list.count() == 0) continue;
+      const RecordList mixed = list;
+      list = stably_sorted(order, list);
+      for (std::size_t wrong = random() % 9; wrong > 0; --wrong) {
+        std::memcpy(list.bytes.data() + random() % list.count() * list.record_bytes,
+                    mixed.at(random() % list.count()), list.record_bytes);
+      }
+    }
+    const RecordList expected = stably_sorted(*whole, some.joined());
+    RecordList merged{order.record_bytes(), std::vector<std::byte>(expected.bytes.size())};
+    ArrayOutput out(merged.bytes, order.record_bytes());
+    merge_arrays(order, some.inputs(), out, 1 + random() % 3);
+    EXPECT_EQ(out.bytes(), merged.bytes.size());
+    EXPECT_TRUE(stably_sorted(*whole, merged).bytes == expected.bytes);
   });
 }
 

@@ -35,8 +35,20 @@ constexpr Shape kShapes[] = {
 constexpr std::size_t kCounts[] = {0,  1,  2,  7,  8,   9,   15,   16,  17,
                                    31, 33, 64, 65, 100, 255, 1000, 4099};
 
-// The expected order is std::merge's, which is stable. Arrays are as long as they are said to be,
-// for a sanitizer to see what is read or written beyond.
+// Whether each record is there once.
+template <typename Item>
+bool have_same_records(std::vector<Item> one, std::vector<Item> other) {
+  const auto less = [](const Item& left, const Item& right) {
+    return std::memcmp(&left, &right, sizeof left) < 0;
+  };
+  std::ranges::sort(one, less);
+  std::ranges::sort(other, less);
+  return one.size() == other.size() &&
+         std::memcmp(one.data(), other.data(), one.size() * sizeof(Item)) == 0;
+}
+
+// The expected order is std::merge's, which is stable; inputs that are not sorted come in any.
+// Arrays are as long as they are said to be, for a sanitizer to see what is read or written beyond.
 template <typename Item, typename Make, typename Less>
 void expect_merged(const Make& make, const Less& less) {
   auto random = test::test_random();
@@ -52,9 +64,13 @@ void expect_merged(const Make& make, const Less& less) {
           for (std::size_t i = 0; i < of_a; ++i) a.push_back(make(shape.key(random(), false), i));
           for (std::size_t i = 0; i < of_b; ++i)
             b.push_back(make(shape.key(random(), true), of_a + i));
+          std::vector<Item> expected, merged(of_a + of_b);
+          std::vector<Item> both = a;
+          both.insert(both.end(), b.begin(), b.end());
+          merge(a, b, merged.data());
+          ASSERT_TRUE(have_same_records(merged, both)) << "not sorted";
           std::ranges::stable_sort(a, less);
           std::ranges::stable_sort(b, less);
-          std::vector<Item> expected, merged(of_a + of_b);
           std::ranges::merge(a, b, std::back_inserter(expected), less);
           merge(a, b, merged.data());
           const auto same = [](const Item& left, const Item& right) {
