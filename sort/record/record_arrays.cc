@@ -11,8 +11,7 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
+#include "io/file/block_file.h"
 #include "vortex/detail/merge/record_sort.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -136,14 +135,9 @@ std::span<std::byte> DescriptorOutput::room(std::size_t most_bytes) {
 }
 
 void DescriptorOutput::flush() {
-  for (std::size_t at = 0; at < filled_;) {
-    const ssize_t written = write(descriptor_, buffer_.data() + at, filled_ - at);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      throw_error(errno, "writing records to descriptor " + std::to_string(descriptor_));
-    }
-    at += static_cast<std::size_t>(written);
-  }
+  if (filled_ == 0) return;
+  BlockFile::borrow(descriptor_, "descriptor " + std::to_string(descriptor_), true)
+      .write_all({reinterpret_cast<const char*>(buffer_.data()), filled_});
   filled_ = 0;
 }
 

@@ -2,16 +2,19 @@
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/sort/record_lists.h"
@@ -177,6 +180,48 @@ TEST(RecordArrays, AreWrittenToADescriptor) {
     close(file);
     EXPECT_TRUE(read_file(path) == stably_sorted(order, some.joined()).bytes);
   });
+}
+
+// A descriptor that does not block takes a little at a time.
+TEST(RecordArrays, AreWrittenToAPipeThatDoesNotBlock) {
+  auto random = test_random();
+  const auto order = order_of_format(RecordFormat(8));
+  const RecordList list = stably_sorted(*order, make_records(Shape::kRandom, 8, 500'000, random));
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_NONBLOCK), 0);
+  ASSERT_EQ(fcntl(ends[0], F_SETFL, 0), 0);
+  std::vector<std::byte> got;
+  std::thread reader([&, room = std::vector<std::byte>(10'000)]() mutable {
+    for (ssize_t bytes = 1; bytes > 0;) {
+      bytes = read(ends[0], room.data(), room.size());
+      got.insert(got.end(), room.begin(), room.begin() + std::max<ssize_t>(bytes, 0));
+    }
+  });
+  DescriptorOutput out(ends[1], 8);
+  const MergeInput inputs[] = {{list.bytes.data(), list.count()}};
+  EXPECT_EQ(error_of([&] {
+              merge_arrays(*order, inputs, out, 1);
+              out.flush();
+            }),
+            0);
+  close(ends[1]);
+  reader.join();
+  close(ends[0]);
+  EXPECT_TRUE(got == list.bytes);
+}
+
+// Where nobody reads any more the error says so, and no signal ends the process.
+TEST(RecordArraysDeathTest, APipeWithoutAReaderIsAnError) {
+  const auto body = [] {
+    signal(SIGPIPE, SIG_DFL);
+    int ends[2];
+    if (pipe(ends) != 0 || close(ends[0]) != 0) return 1;
+    DescriptorOutput out(ends[1], 8);
+    std::memset(out.room(8).data(), 0, 8);
+    out.written(8);
+    return error_of([&] { out.flush(); }) == EPIPE ? 42 : 1;
+  };
+  EXPECT_EXIT(std::_Exit(body()), ::testing::ExitedWithCode(42), "");
 }
 
 TEST(RecordArrays, MistakesAreErrors) {
