@@ -143,18 +143,19 @@ void ReaderGroup::drop(const PrefetchAction& action) noexcept {
 }
 
 // The policy grants no more than there is memory for beside what readers hold. Where none is free,
-// it has a unit that the policy has not asked for yet, or that is being read for nobody.
+// it has a unit that the policy has not asked for yet, or that is being read for nobody. So it does
+// where the system gives less memory than was asked for.
 void ReaderGroup::read_owed() noexcept {
   std::size_t read_now = 0;
+  refused_ = 0;
   while (read_now < owed_.size()) {
     // Units at the end of a file are shorter than others.
-    if (free_.empty() || free_blocks() < blocks_of_unit()) {
-      if (!make_room()) break;
-      continue;
+    const bool is_room = !free_.empty() && free_blocks() >= blocks_of_unit();
+    if (is_room && read(free_.back(), owed_[read_now])) {
+      ++read_now;
+    } else if (!make_room()) {
+      break;
     }
-    const std::uint32_t buffer = free_.back();
-    free_.pop_back();
-    read(buffer, owed_[read_now++]);
   }
   if (read_now == 0) return;
   owed_.erase(owed_.begin(), owed_.begin() + static_cast<std::ptrdiff_t>(read_now));
@@ -177,14 +178,23 @@ bool ReaderGroup::make_room() noexcept {
   return true;
 }
 
-void ReaderGroup::read(std::uint32_t index, const NeededBlock& needed) noexcept {
+// Begins to read into the last buffer that is free. False: the system refuses its memory.
+bool ReaderGroup::read(std::uint32_t index, const NeededBlock& needed) noexcept {
   Buffer& buffer = buffers_[index];
   Reader& reader = *readers_[needed.run];
   const auto bytes = static_cast<std::size_t>(
       std::min<std::uint64_t>(unit_bytes_, reader.end - needed.index * unit_bytes_));
-  buffer.begin = 0;
-  buffer.end = detail::units_for(bytes, block_bytes_);
-  for (std::size_t i = 0; i < buffer.end; ++i) buffer.blocks[i] = quota_.try_take().block;
+  const std::size_t blocks = detail::units_for(bytes, block_bytes_);
+  for (buffer.begin = buffer.end = 0; buffer.end < blocks; ++buffer.end) {
+    const BlockGrant taken = quota_.try_take();
+    refused_ = taken.error;
+    if (refused_ != 0) {
+      while (buffer.end > 0) quota_.give_back(buffer.blocks[--buffer.end]);
+      return false;
+    }
+    buffer.blocks[buffer.end] = taken.block;
+  }
+  free_.pop_back();
   buffer.state = State::kReading;
   buffer.reader = needed.run;
   buffer.unit = needed.index;
@@ -195,6 +205,7 @@ void ReaderGroup::read(std::uint32_t index, const NeededBlock& needed) noexcept 
   reads_.start(buffer.read, *reader.layout,
                {.unit = needed.index, .unit_bytes = unit_bytes_, .begin = 0, .bytes = bytes},
                std::span(buffer.blocks).first(buffer.end), &buffer.pieces, true);
+  return true;
 }
 
 void ReaderGroup::settle_ended() {
@@ -293,7 +304,7 @@ bool ReaderGroup::look(std::uint32_t slot) {
   carry_out();
   settle_ended();
   stale_ |= under_way_.empty();
-  return has_answer();
+  return has_answer() || (refused_ != 0 && under_way_.empty());
 }
 
 std::span<const std::byte> ReaderGroup::next(std::uint32_t slot) {
@@ -313,6 +324,9 @@ std::span<const std::byte> ReaderGroup::next(std::uint32_t slot) {
   }
   if (reader.held == kNone) {
     const std::uint32_t buffer = there(slot);
+    if (buffer == kNone && reader.next < std::min(reader.end_unit, reader.failed_unit)) {
+      lacks_memory(reader);
+    }
     if (buffer == kNone && reader.next < reader.end_unit) throw Error(reader.error, reader.cause);
     if (buffer == kNone) return {};
     take(slot, buffer, asked);

@@ -23,6 +23,9 @@ constexpr std::uint64_t kLookedAt = 4096;
 
 BlockPoolOptions pool_of_readers(const TimedReadersOptions& options) {
   if (options.disks.empty()) throw Error(EINVAL, "readers at their rates: no disk is named");
+  if (std::ranges::count(options.disks, nullptr, &TimedDisk::disk) != 0) {
+    throw Error(EINVAL, "readers at their rates: a disk is none");
+  }
   if (options.prefetch == PrefetchKind::kStriped ||
       options.prefetch == PrefetchKind::kForecastAndFlush) {
     throw Error(EINVAL, "readers at their rates: the policy \"" +
@@ -182,6 +185,12 @@ std::uint64_t ReaderGroup::offset(std::uint32_t slot) const noexcept {
   if (reader.held == kNone) return offset_of(reader, reader.next);
   const Buffer& buffer = buffers_[reader.held];
   return offset_of(reader, buffer.unit, buffer.begin + 1);
+}
+
+void ReaderGroup::lacks_memory(const Reader& reader) const {
+  throw Error(refused_, "'" + reader.layout->name() + "', byte " +
+                            std::to_string(offset_of(reader, reader.next)) +
+                            ": the system refuses memory for a block");
 }
 
 void ReaderGroup::set_rate(std::uint32_t slot, double bytes_per_s) {

@@ -104,7 +104,7 @@ class ReaderGroup {
   void drop(const PrefetchAction& action) noexcept;
   void read_owed() noexcept;
   bool make_room() noexcept;
-  void read(std::uint32_t buffer, const NeededBlock& needed) noexcept;
+  bool read(std::uint32_t buffer, const NeededBlock& needed) noexcept;
   void settle_ended();
   void settle(std::uint32_t buffer);
   void free(std::uint32_t buffer) noexcept;
@@ -114,6 +114,7 @@ class ReaderGroup {
   // The buffer of the unit that the reader takes next; kNone: it is not there yet.
   std::uint32_t there(std::uint32_t reader) noexcept;
   bool look(std::uint32_t reader);
+  [[noreturn]] void lacks_memory(const Reader& reader) const;
   void take(std::uint32_t reader, std::uint32_t buffer, double asked) noexcept;
   void await(Lock& lock, std::uint32_t buffer);
 
@@ -142,6 +143,7 @@ class ReaderGroup {
   std::size_t taken_ = 0;   // units since the plan was made
   std::size_t most_taken_ = 0;
   std::vector<NeededBlock> owed_;     // granted, and without a buffer
+  int refused_ = 0;                   // why the system gives no memory for the first of them
   std::vector<Position> unreleased_;  // taken, as the policy knows
   std::size_t given_back_ = 0;        // blocks, of which it does not know yet
   TimedReadersStatistics statistics_;

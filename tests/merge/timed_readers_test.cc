@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,7 @@
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
 #include "vortex/file_writer.h"
+#include "vortex/os/memory.h"
 
 namespace vortex::test::timed_readers_test { namespace {
 
@@ -358,6 +360,48 @@ TEST_F(TimedReading, AnErrorReachesItsReaderAlone) {
   }
 }
 
+std::atomic<std::size_t> blocks_given{0};
+
+// The system gives memory for some blocks. With too little for a request the call fails, and may be
+// repeated.
+TEST_F(TimedReading, WithoutMemoryForABlockTheCallMayBeRepeated) {
+  constexpr std::size_t kGroup = 4;
+  for (std::size_t given = 0; given <= 3 * kGroup; ++given) {
+    for (std::size_t count = 1; count <= 3; ++count) {
+      SCOPED_TRACE(::testing::Message() << given << " blocks for " << count << " readers");
+      make_disks(given % 2 == 0 ? Backend::kThreads : Backend::kVirtual, 1);
+      texts.clear();
+      TimedReaders readers(options(least_blocks(count, kGroup) + 2, kGroup, kKinds[given % 3]));
+      std::vector<Shown> shown;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::string path = make_file(10 * kBlock + random() % (10 * kBlock));
+        shown.push_back({readers.open(path), texts.back()});
+      }
+      blocks_given = given;
+      os::set_failure_hook([](os::MemoryCall call) noexcept {
+        if (call != os::MemoryCall::kPopulate) return 0;
+        return blocks_given > 0 && blocks_given-- > 0 ? 0 : ENOMEM;
+      });
+      std::size_t refused = 0;
+      for (std::size_t ended = 0; ended < count && !HasFailure();) {
+        Shown& one = shown[random() % count];
+        if (one.ended) continue;
+        std::string message;
+        const int error = error_of([&] { one.step(); }, &message);
+        ended += one.ended;
+        if (error == 0) continue;
+        EXPECT_EQ(error, ENOMEM);
+        EXPECT_TRUE(contains(message, "byte " + std::to_string(one.offset)));
+        if (++refused == 10) os::set_failure_hook(nullptr);
+      }
+      os::set_failure_hook(nullptr);
+      if (given < kGroup) {
+        EXPECT_GT(refused, 0U);
+      }
+    }
+  }
+}
+
 TEST_F(TimedReading, AFileThatHasBecomeShorterIsAnError) {
   make_disks(Backend::kThreads, 1);
   const std::string path = make_file(10 * kBlock);
@@ -401,6 +445,9 @@ TEST_F(TimedReading, WhatCannotBeReadIsRefused) {
   TimedReadersOptions wrong = group;
   wrong.disks.clear();
   EXPECT_TRUE(fails([&] { TimedReaders{wrong}; }, EINVAL, "no disk"));
+  wrong = group;
+  wrong.disks.push_back({});
+  EXPECT_TRUE(fails([&] { TimedReaders{wrong}; }, EINVAL, "a disk is none"));
   for (const PrefetchKind kind : {PrefetchKind::kStriped, PrefetchKind::kForecastAndFlush}) {
     wrong = group;
     wrong.prefetch = kind;
