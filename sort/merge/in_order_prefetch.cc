@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -77,11 +78,17 @@ PrefetchOrder optimal_prefetch_order(std::span<const std::uint32_t> disk_of, uns
       assert(disk_of[entering] < disks);
       queues[disk_of[entering]].waiting.push_back(entering);
     }
-    written.clear();
+    // The steps up to the next one that ends a write, at once.
+    unsigned steps = std::numeric_limits<unsigned>::max();
     for (WriteQueue& queue : queues) {
       if (queue.waiting.empty()) continue;
       if (queue.busy == 0) queue.busy = queue.block_time;
-      if (--queue.busy != 0) continue;
+      steps = std::min(steps, queue.busy);
+    }
+    result.steps += steps;
+    written.clear();
+    for (WriteQueue& queue : queues) {
+      if (queue.waiting.empty() || (queue.busy -= steps) != 0) continue;
       written.push_back(queue.waiting.front());
       queue.waiting.pop_front();
     }
@@ -90,9 +97,8 @@ PrefetchOrder optimal_prefetch_order(std::span<const std::uint32_t> disk_of, uns
     std::sort(written.begin(), written.end(), std::greater<>());
     for (const Position position : written) {
       result.order.push_back(position);
-      result.step.push_back(result.steps);
+      result.step.push_back(result.steps - 1);
     }
-    ++result.steps;
   }
   std::reverse(result.order.begin(), result.order.end());
   std::reverse(result.step.begin(), result.step.end());

@@ -174,7 +174,15 @@ TEST(PrefetchOrder, UnequalDisksFetchEveryBlockOnce) {
     std::vector<unsigned> block_times(disks);
     for (auto& time : block_times) time = 1 + random() % 5;
     const auto disk_of = random_disks(random() % 500, disks, random);
-    auto order = optimal_prefetch_order(disk_of, disks, 1 + random() % 20, block_times).order;
+    const std::size_t buffers = 1 + random() % 20;
+    const PrefetchOrder found = optimal_prefetch_order(disk_of, disks, buffers, block_times);
+    // Times are in any unit, however small.
+    constexpr unsigned kSmaller = 100'000;
+    for (auto& time : block_times) time *= kSmaller;
+    const PrefetchOrder same = optimal_prefetch_order(disk_of, disks, buffers, block_times);
+    EXPECT_EQ(same.order, found.order);
+    EXPECT_EQ(same.steps, found.steps * kSmaller);
+    auto order = found.order;
     // A disk's blocks are fetched in the order in which they are needed.
     std::vector<Position> last(disks, 0);
     for (const Position position : order) {
