@@ -42,6 +42,26 @@ std::vector<std::unique_ptr<SortInput>> open_inputs(const std::vector<std::strin
   return inputs;
 }
 
+std::size_t parts_of(const ExternalPartitionOptions& options, std::size_t record_bytes) {
+  std::size_t parts = options.parts;
+  if (const std::size_t bytes = options.splitters.size(); bytes != 0) {
+    if (bytes % record_bytes != 0) {
+      throw Error(EINVAL, "splitters of " + std::to_string(bytes) +
+                              " bytes: they are whole records of " + std::to_string(record_bytes));
+    }
+    parts = bytes / record_bytes + 1;
+    if (options.parts != 0 && options.parts != parts) {
+      throw Error(EINVAL, std::to_string(parts - 1) + " splitters make " + std::to_string(parts) +
+                              " parts, not " + std::to_string(options.parts));
+    }
+  }
+  if (parts == 0 || parts > kMostParts) {
+    throw Error(EINVAL, "a partition into " + std::to_string(parts) + " parts: from 1 to " +
+                            std::to_string(kMostParts) + " there can be");
+  }
+  return parts;
+}
+
 std::vector<std::string> folders_of(const ExternalPartitionOptions& options) {
   if (options.prefix.empty() || options.prefix.back() == '/') {
     throw Error(EINVAL, "a partition needs a name that those of the parts begin with");
@@ -53,12 +73,14 @@ std::vector<std::string> folders_of(const ExternalPartitionOptions& options) {
                           "' of the parts has a folder, and folders are given, too");
 }
 
-// One partition. The options outlive it.
+// One partition. The options outlive it. What is wrong with them is told before it waits for memory
+// or opens anything.
 class Partition {
  public:
   Partition(const ExternalPartitionOptions& options, std::size_t record_bytes)
       : options_(options),
         record_bytes_(record_bytes),
+        parts_(parts_of(options, record_bytes)),
         context_(options.resources, folders_of(options)),
         inputs_(open_inputs(options.inputs, record_bytes)),
         input_bytes_(length_of_inputs()) {
@@ -70,8 +92,7 @@ class Partition {
 
  private:
   std::optional<std::uint64_t> length_of_inputs() const;
-  std::size_t parts() const;
-  void begin(std::size_t parts);
+  void begin();
   PartFileOptions part_options() const;
   std::uint64_t extent_bytes() const;
   void open_parts();
@@ -89,13 +110,13 @@ class Partition {
 
   const ExternalPartitionOptions& options_;
   const std::size_t record_bytes_;
+  const std::size_t parts_;
   const std::uint64_t begin_ns_ = steady_now_ns();
   const double begin_cpu_ = process_cpu_seconds();
   SortContext context_;
   std::vector<std::unique_ptr<SortInput>> inputs_;
   const std::optional<std::uint64_t> input_bytes_;
   std::vector<std::unique_ptr<Disk>> disks_;  // of the inputs, and of each folder
-  std::size_t parts_ = 0;
   PartitionPlan plan_;
   std::optional<PartFiles> files_;
   const std::string* input_name_ = nullptr;  // that is being read
@@ -114,21 +135,6 @@ std::optional<std::uint64_t> Partition::length_of_inputs() const {
   return bytes;
 }
 
-std::size_t Partition::parts() const {
-  if (options_.splitters.empty()) return options_.parts;
-  const std::size_t bytes = options_.splitters.size();
-  if (bytes % record_bytes_ != 0) {
-    throw Error(EINVAL, "splitters of " + std::to_string(bytes) +
-                            " bytes: they are whole records of " + std::to_string(record_bytes_));
-  }
-  const std::size_t parts = bytes / record_bytes_ + 1;
-  if (options_.parts != 0 && options_.parts != parts) {
-    throw Error(EINVAL, std::to_string(parts - 1) + " splitters make " + std::to_string(parts) +
-                            " parts, not " + std::to_string(options_.parts));
-  }
-  return parts;
-}
-
 void Partition::open_disks() {
   const SortResources& resources = context_.resources();
   const auto open = [&](const std::string& folder) {
@@ -138,9 +144,8 @@ void Partition::open_disks() {
   for (const std::string& folder : resources.folders) open(folder);
 }
 
-void Partition::begin(std::size_t parts) {
-  parts_ = parts;
-  plan_ = plan_partition({.parts = parts,
+void Partition::begin() {
+  plan_ = plan_partition({.parts = parts_,
                           .record_bytes = record_bytes_,
                           .disks = context_.folders().size(),
                           .memory_bytes = context_.resources().memory_bytes,
@@ -230,20 +235,14 @@ Splitters Partition::choose_splitters(const RecordOrder& order) {
 }
 
 ExternalPartitionReport Partition::run_by(const RecordOrder& order) {
-  if (options_.divide_equal_keys && !options_.splitters.empty()) {
-    throw Error(EINVAL, "equal keys are divided by a sample, and splitters are given");
-  }
-  begin(parts());
+  begin();
   context_.watch().begin(SortPhase::kReading, input_bytes_);
   Splitters splitters = choose_splitters(order);
   return divide(splitters);
 }
 
 ExternalPartitionReport Partition::run_by(PartFunction& function) {
-  if (!options_.splitters.empty() || options_.divide_equal_keys) {
-    throw Error(EINVAL, "a partition by a function has neither splitters nor keys to divide");
-  }
-  begin(options_.parts);
+  begin();
   context_.watch().begin(SortPhase::kReading, input_bytes_);
   return divide(function);
 }
@@ -373,6 +372,9 @@ std::shared_ptr<const RecordOrder> order_of(const ExternalPartitionOptions& opti
 ExternalPartitionReport external_partition(const ExternalPartitionOptions& options,
                                            std::shared_ptr<const RecordOrder> order) {
   const std::shared_ptr<const RecordOrder> by = order_of(options, std::move(order));
+  if (options.divide_equal_keys && !options.splitters.empty()) {
+    throw Error(EINVAL, "equal keys are divided by a sample, and splitters are given");
+  }
   return Partition(options, by->record_bytes()).run_by(*by);
 }
 
@@ -380,6 +382,9 @@ ExternalPartitionReport external_partition_by(const ExternalPartitionOptions& op
                                               std::size_t record_bytes, PartFunction& function) {
   if (options.format) {
     throw Error(EINVAL, "a partition by a function has a record format, too: which counts?");
+  }
+  if (!options.splitters.empty() || options.divide_equal_keys) {
+    throw Error(EINVAL, "a partition by a function has neither splitters nor keys to divide");
   }
   if (record_bytes == 0) throw Error(EINVAL, "a partition needs records of at least one byte");
   return Partition(options, record_bytes).run_by(function);

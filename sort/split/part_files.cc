@@ -1,5 +1,7 @@
 #include "sort/split/part_files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -39,14 +41,16 @@ class PartFile::Segment final : public FileLayout {
 
 namespace {
 
+// A pipe with a name cannot be opened while nobody reads it.
 BlockFile create_part(const std::string& path, Caching caching) {
   CreateOptions options;
   options.direct = caching != Caching::kBuffered;
-  BlockFile file = BlockFile::create(path, options);
-  if (!file.seekable()) {
-    throw Error(EINVAL, "'" + path + "' is no file, and a part must be one");
+  struct stat existing {};
+  if (stat(path.c_str(), &existing) != 0 || !S_ISFIFO(existing.st_mode)) {
+    BlockFile file = BlockFile::create(path, options);
+    if (file.seekable()) return file;
   }
-  return file;
+  throw Error(EINVAL, "'" + path + "' is no file, and a part must be one");
 }
 
 }  // namespace

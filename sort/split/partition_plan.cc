@@ -87,10 +87,6 @@ std::optional<PartitionPlan> plan_within(const PartitionRequest& request) {
 }  // namespace
 
 PartitionPlan plan_partition(const PartitionRequest& request) {
-  if (request.parts == 0 || request.parts > kMostParts) {
-    throw Error(EINVAL, "a partition into " + std::to_string(request.parts) + " parts: from 1 to " +
-                            std::to_string(kMostParts) + " there can be");
-  }
   if (const auto plan = plan_within(request)) return *plan;
   const std::uint64_t least = least_memory(request.memory_bytes, [&](std::uint64_t bytes) {
     PartitionRequest more = request;

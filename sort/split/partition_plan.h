@@ -10,7 +10,7 @@
 namespace vortex { inline namespace v0 {
 
 struct PartitionRequest {
-  std::size_t parts = 0;
+  std::size_t parts = 0;  // from 1 to kMostParts
   std::size_t record_bytes = 0;
   std::size_t disks = 1;  // of the parts
   std::uint64_t memory_bytes = 0;
@@ -31,8 +31,7 @@ struct PartitionPlan {
   std::uint64_t memory_bytes = 0;   // for everything
 };
 
-// Throws Error(ENOMEM), with the least memory that would do; EINVAL for too many parts, or for
-// resources that contradict.
+// Throws Error(ENOMEM), with the least memory that would do.
 PartitionPlan plan_partition(const PartitionRequest& request);
 
 }}  // namespace vortex::v0

@@ -2,6 +2,7 @@
 // memory they take.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdint>
@@ -136,15 +137,17 @@ TEST(PartitionEnds, WhatIsWrongIsRefused) {
     expect_nothing_left(made);
     return result;
   };
+  // Before an input is opened.
   const ExternalPartitionOptions good = made.options;
+  made.options.inputs = {"/nowhere/at all"};
   made.options.parts = 0;
   EXPECT_TRUE(refused("into 0 parts"));
   made.options.parts = kMostParts + 1;
   EXPECT_TRUE(refused("into 32769 parts"));
-  made.options = good;
   made.options.splitters.resize(35);
   EXPECT_TRUE(refused("whole records of 36"));
   made.options.splitters.resize(36);
+  made.options.parts = good.parts;
   EXPECT_TRUE(refused("1 splitters make 2 parts, not 5"));
   made.options.parts = 0;
   made.options.divide_equal_keys = true;
@@ -171,6 +174,15 @@ TEST(PartitionEnds, WhatIsWrongIsRefused) {
   ASSERT_TRUE(contains(message, "the least is "));
   made.options.resources.memory_bytes = std::uint64_t{512} << 10;
   expect_ranges(made, made.parts_of(external_partition(made.options)));
+}
+
+TEST(PartitionEnds, APipeThatNobodyReadsIsNoPart) {
+  const PartitionCase made = small_case(3000, 0);
+  const std::string part = made.options.prefix + ".00001";
+  ASSERT_EQ(mkfifo(part.c_str(), 0600), 0);
+  EXPECT_TRUE(fails([&] { external_partition(made.options); }, EINVAL, {part, "is no file"}));
+  unlink(part.c_str());
+  expect_nothing_left(made);
 }
 
 TEST(PartitionEnds, WhenAnInputChanges) {
