@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <filesystem>
 #include <initializer_list>
 #include <string_view>
+#include <system_error>
 
 #include "vortex/detail/stream/printable.h"
 #include "vortex/error.h"
@@ -101,7 +103,12 @@ bool is_same(const struct stat& file, const std::string& other, int standard) {
          S_ISREG(file.st_mode);
 }
 
-void expect_own(const SortPlaces& places) {
+[[noreturn]] void refuse_output(const SortPlaces& places) {
+  throw Error(EINVAL, "the trace '" + places.trace + "' is the output, which would replace it");
+}
+
+// Returns whether there is a file of that name.
+bool expect_own(const SortPlaces& places) {
   struct stat earlier {};
   const bool exists = stat(places.trace.c_str(), &earlier) == 0;
   for (const std::string& input : places.inputs) {
@@ -109,16 +116,25 @@ void expect_own(const SortPlaces& places) {
     throw Error(EINVAL, "the trace '" + places.trace + "' is an input, which it would overwrite");
   }
   if (places.trace == places.output || (exists && is_same(earlier, places.output, STDOUT_FILENO))) {
-    throw Error(EINVAL, "the trace '" + places.trace + "' is the output, which would replace it");
+    refuse_output(places);
   }
+  return exists;
 }
 
+// Two names of a file that is not there cannot be told to be the same before it is.
 int open_trace(const SortPlaces& places) {
-  expect_own(places);
+  const bool existed = expect_own(places);
   const std::string& path = places.trace;
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) throw Error(errno, "open the trace '" + path + "'");
-  return file;
+  struct stat made {};
+  if (existed || fstat(file, &made) != 0 || !is_same(made, places.output, STDOUT_FILENO)) {
+    return file;
+  }
+  std::error_code failed;  // where links lead
+  unlink(std::filesystem::canonical(path, failed).c_str());
+  close(file);
+  refuse_output(places);
 }
 
 }  // namespace
