@@ -130,12 +130,12 @@ PartMerge::PartMerge(const RecordOrder& order, RunStore& store,
 
 void PartMerge::open_streams(std::size_t window) {
   for (std::uint32_t i = 0; i < inputs_.size(); ++i) {
+    const RunSlice& slice = prefetcher_->slice(i);
     InputStreamOptions options;
-    options.name = "run " + std::to_string(i);
+    options.name = "run " + std::to_string(slice.run - runs_->data());  // parts may lack some
     options.comeback_blocks = window - 1;
     streams_.push_back(std::make_unique<InputStream<std::byte>>(
         std::make_unique<RunSource>(*prefetcher_, i, window), options));
-    const RunSlice& slice = prefetcher_->slice(i);
     inputs_[i].begin = streams_.back()->data() + slice.skipped;
     skipped_.push_back(slice.skipped);
     if (slice.begins_in_two(order_.record_bytes())) in_two_.push_back(inputs_[i].begin);
