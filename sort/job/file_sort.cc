@@ -7,12 +7,19 @@
 
 namespace vortex { inline namespace v0 {
 
-FileSort::FileSort(const SortPlaces& places, std::size_t record_bytes)
-    : places_(places),
-      activity_(places.trace.empty() ? 0 : ActivityLog::kSpansOfTrace),
-      files_(places, record_bytes) {
-  expect_limits(places.resources);
+namespace {
+
+const SortPlaces& expect_limits(const SortPlaces& places) {
+  vortex::expect_limits(places.resources);
+  return places;
 }
+
+}  // namespace
+
+FileSort::FileSort(const SortPlaces& places, std::size_t record_bytes)
+    : places_(expect_limits(places)),
+      activity_(places.trace.empty() ? 0 : ActivityLog::kSpansOfTrace),
+      files_(places, record_bytes) {}
 
 SortContext& FileSort::context() {
   if (!context_) context_.emplace(places_.resources, files_.folders());

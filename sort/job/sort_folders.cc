@@ -35,6 +35,7 @@ std::unique_ptr<Disk> make_disk(const SortDiskFunction& open_disk, DiskBackend b
 std::unique_ptr<Disk> open_sort_disk(const SortDiskFunction& open_disk, DiskBackend backend,
                                      const std::string& folder) {
   std::unique_ptr<Disk> disk = make_disk(open_disk, backend, folder);
+  if (disk == nullptr) throw Error(EINVAL, "the function that makes disks has made none");
   if (ActivityLog* const log = Working::log()) disk->report_to(*log);
   return disk;
 }

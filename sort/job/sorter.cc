@@ -184,8 +184,17 @@ class ByteSorter::Machine {
   MaskedThread thread_;  // destroyed first
 };
 
+namespace {
+
+const RecordOrder& expect_order(const std::shared_ptr<const RecordOrder>& order) {
+  if (order == nullptr) throw Error(EINVAL, "a sorter needs an order of its records");
+  return *order;
+}
+
+}  // namespace
+
 ByteSorter::ByteSorter(const SortResources& resources, std::shared_ptr<const RecordOrder> order)
-    : record_bytes_(order->record_bytes()),
+    : record_bytes_(expect_order(order).record_bytes()),
       machine_(std::make_unique<Machine>(with_memory(resources), std::move(order))),
       batch_at_(machine_->batch().data()),
       batch_end_(batch_at_ + machine_->batch().size()) {}

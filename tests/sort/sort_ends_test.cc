@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <stop_token>
@@ -197,6 +198,14 @@ TYPED_TEST(SortOf, WhatIsWrongIsRefusedAtOnce) {
     EXPECT_EQ(error_of([&] { TypeParam::make_sorter(sort.options.resources); }), EINVAL);
   }
   sort.options.resources.folder_speeds = {2, 1};
+  sort.options.resources.threads = kMaxSortThreads + 1;
+  sort.options.inputs = {sort.files.file("none")};
+  EXPECT_TRUE(fails([&] { TypeParam::sort(sort.options); }, EINVAL));
+  sort.options.inputs = {input};
+  sort.options.resources.threads = 0;
+  sort.options.resources.open_disk = [](const std::string&) { return std::unique_ptr<Disk>(); };
+  EXPECT_TRUE(fails([&] { TypeParam::sort(sort.options); }, EINVAL, "makes disks"));
+  sort.options.resources.open_disk = {};
   TypeParam::sort(sort.options);
 }
 
@@ -243,6 +252,31 @@ TYPED_TEST(SortOf, ProgressMayThrow) {
       };
       EXPECT_THROW(TypeParam::sort(sort.options), std::runtime_error);
       sort.files.expect_nothing_left(false);
+    }
+  }
+}
+
+// Another spelling of the output's name, or a link that leads to it, whether or not there is a
+// file.
+TYPED_TEST(SortOf, TheTraceIsNotTheOutput) {
+  for (const InPlace in_place : {InPlace::kNever, InPlace::kAlways}) {
+    for (const bool exists : {false, true}) {
+      for (const bool link : {false, true}) {
+        SCOPED_TRACE(::testing::Message() << "exists " << exists << ", by a link " << link);
+        SmallSort<TypeParam> sort(true);
+        const TemporaryFolder links;
+        sort.options.resources.output_in_place = in_place;
+        sort.options.trace = link ? links.file("trace") : sort.files.file("./output");
+        if (link) std::filesystem::create_symlink(sort.files.output(), sort.options.trace);
+        if (exists) write_file(sort.files.output(), sort.input);
+        EXPECT_TRUE(
+            fails([&] { TypeParam::sort(sort.options); }, EINVAL, {"the trace", "is the output"}));
+        sort.files.expect_nothing_left(exists);
+        EXPECT_EQ(links.entries(), link ? 1U : 0U);
+        if (exists) {
+          EXPECT_TRUE(same_bytes(read_file(sort.files.output()), sort.input));
+        }
+      }
     }
   }
 }

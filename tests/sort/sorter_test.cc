@@ -365,6 +365,7 @@ TEST(Sorter, SaysWhatItMayBeAskedFor) {
   options = small_options(folders);
   options.block_bytes = 12345;
   EXPECT_EQ(error_of(make), EINVAL);
+  EXPECT_TRUE(fails([&] { ByteSorter(small_options(folders), nullptr); }, EINVAL, "an order"));
 }
 
 // Whichever request fails: its error comes out of push(), sort() or the reading, and nothing is
