@@ -200,10 +200,12 @@ std::vector<RecordPart> divide_runs(const RecordOrder& order, std::span<const Ru
       [&](const Places& begin, const Places& end) {
         return part_between(begin, end, in_memory, order.record_bytes());
       },
-      // A cut behind the next one in any run is none, whatever they are together.
-      [](const RecordPart& part) {
-        const bool falls = std::ranges::any_of(
-            part.runs, [](const RecordPart::Range& run) { return run.end < run.begin; });
+      // A cut behind the next one in any run, or in memory, is none, whatever they are together.
+      [&](const RecordPart& part) {
+        const bool falls = part.in_memory.records > in_memory.records ||
+                           std::ranges::any_of(part.runs, [](const RecordPart::Range& run) {
+                             return run.end < run.begin;
+                           });
         return falls ? std::numeric_limits<std::uint64_t>::max() : part.records;
       });
   result.back().records -= all - wanted;

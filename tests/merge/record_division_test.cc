@@ -20,6 +20,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/block_pool.h"
+#include "vortex/external_sort.h"
 #include "vortex/input_stream.h"
 
 namespace vortex::test::record_division_test { namespace {
@@ -140,6 +141,46 @@ TEST(RecordDivision, GivesPartsOfAStableMerge) {
     seen.note("several", divided.size() > 2);
   }
   seen.expect_all();
+}
+
+struct KeyAndPlace {
+  std::uint64_t key, place;
+};
+
+// A comparator that is no order cuts anywhere, but a part lies behind the one in front of it in
+// each run and in memory, and ends within them.
+TEST(RecordDivision, CutsByNoOrderAreWithinWhatThereIs) {
+  auto random = test_random();
+  const auto by_key = detail::order_of_type<KeyAndPlace>(
+      [](const KeyAndPlace& a, const KeyAndPlace& b) { return a.key < b.key; });
+  const auto by_chance =
+      detail::order_of_type<KeyAndPlace>([&random](const KeyAndPlace& a, const KeyAndPlace& b) {
+        return std::memcmp(&a, &b, sizeof a) != 0 && random() % 2 == 0;
+      });
+  const TemporaryFolder folder(fast_folder());
+  BlockPool pool({.pool_bytes = 16 * kBlock, .block_bytes = kBlock});
+  RunStoreOptions options;
+  options.folders = {folder.path().string()};
+  RunStore store(pool, options);
+  unsigned several = 0;
+  for (unsigned round = 0; round < 20; ++round) {
+    const Sequences all(*by_key, store, 1 + static_cast<unsigned>(random() % 4), random);
+    std::vector<std::uint64_t> done(all.lists.size());
+    const auto divided = divide_runs(*by_chance, all.runs, all.in_memory,
+                                     2 + static_cast<unsigned>(random() % 6), 1, 0);
+    several += divided.size() > 1;
+    for (const RecordPart& part : divided) {
+      for (std::size_t run = 0; run < part.runs.size(); ++run) {
+        ASSERT_EQ(part.runs[run].begin, done[run]);
+        ASSERT_LE(done[run], part.runs[run].end);
+        ASSERT_LE(part.runs[run].end, all.runs[run].records);
+        done[run] = part.runs[run].end;
+      }
+      ASSERT_LE(part.in_memory.records, all.in_memory.records - done.back()) << "round " << round;
+      done.back() += part.in_memory.records;
+    }
+  }
+  EXPECT_GT(several, 5U);
 }
 
 // Random records, of many runs: parts are about equally long, however many there are.
