@@ -69,6 +69,7 @@ void SortJob::write_parts(unsigned most_parts,
                           const std::function<void(PartMerges& parts)>& write) {
   const Ended ended{*this};
   context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); });
+  if (!plan_.held_blocks) plan_.held_blocks = 0;  // runs of sorted inputs, which were not formed
   PartMerges parts = runs_->merge_parts(most_parts, context_.running(), kept_records());
   write(parts);
 }

@@ -867,6 +867,36 @@ class ExternalSortDevice : public ::testing::Test {
   std::optional<LoopDevice> from, to;
 };
 
+// The last merge is divided as the memory allows, many folders or few.
+TEST(ExternalSort, RunsOfSortedInputsAreMergedInAnyMemory) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(8, {}));
+  for (const unsigned folders : {5U, 9U}) {
+    Files files(folders);
+    const RecordList all = add_inputs(files, 8, 14, false, [&] {
+      return stably_sorted(order, make_records(Shape::kRandom, 8, 16'000, random));
+    });
+    const Bytes expected = stably_sorted(order, all).bytes;
+    ExternalSortOptions options = files.options();
+    options.format = order.format();
+    options.merge_inputs = true;
+    options.resources.block_bytes = kMinBlockBytes;
+    options.resources.threads = 4;
+    options.resources.sync = false;
+    options.resources.memory_bytes = std::uint64_t{1} << 40;
+    const std::uint64_t least = least_memory(options, false);
+    unsigned to_runs = 0;
+    for (std::uint64_t blocks = 0; blocks < 24; ++blocks) {
+      options.resources.memory_bytes = least + blocks * kMinBlockBytes;
+      SCOPED_TRACE(::testing::Message() << folders << " folders, " << blocks << " more blocks");
+      const SortReport report = external_sort(options);
+      EXPECT_TRUE(same_bytes(read_file(files.output()), expected));
+      to_runs += report.runs > 1;
+    }
+    EXPECT_GT(to_runs, 0U);
+  }
+}
+
 TEST_F(ExternalSortDevice, IsReadAndWritten) {
   open_devices(sort.list.bytes.size());
   if (refused()) END_TEST_WITHOUT(Environment::kLoopDevices, LoopDevice::kRefusal);
