@@ -35,8 +35,8 @@ struct ExternalSortOptions {
   // A file that gets a trace of the sort when it ends, in the JSON format of Chrome's traces, which
   // Perfetto opens: each request of a disk, and for each thread its faults and waits and what it
   // partitioned, sorted and merged. What the file held before is lost. Takes up to 32 MiB beside
-  // the memory of the sort, for the first 2^20 of these. A sort that fails leaves one, too. Empty:
-  // no trace.
+  // the memory of the sort, for the first 2^20 of these. A sort that fails leaves one, too. Where
+  // it cannot be written the sort throws Error, behind an output that is complete. Empty: no trace.
   std::string trace = {};
   SortResources resources = {};
 };

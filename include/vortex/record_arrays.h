@@ -31,16 +31,16 @@ class VORTEX_EXPORT ArrayOutput final : public RecordOutput {
   std::size_t done_ = 0;
 };
 
-// Writes records to a descriptor, which stays the caller's, from where it stands on. Waits where
-// write(2) does, outside faults. Its buffer of a megabyte (a record, if that is longer) is
-// allocated when it is made.
+// Writes records to a descriptor, which stays the caller's, from where it stands on. Waits, outside
+// faults, while that takes no more, whether or not its writes would. Its buffer of a megabyte (a
+// record, if that is longer) is allocated when it is made.
 class VORTEX_EXPORT DescriptorOutput final : public RecordOutput {
  public:
   // Throws Error: EINVAL where `record_bytes` is 0; std::bad_alloc.
   DescriptorOutput(int descriptor, std::size_t record_bytes);
 
-  // room() and flush() throw Error with the errno of write(2); then it is not known how many bytes
-  // were written.
+  // room() and flush() throw Error with the errno of write(2), EPIPE and EFBIG without a signal;
+  // then it is not known how many bytes were written.
   std::span<std::byte> room(std::size_t most_bytes) override;
   void written(std::size_t bytes) override { filled_ += bytes; }
   // Writes what is left in the buffer. To be called at the end: nobody else does.
@@ -55,7 +55,7 @@ class VORTEX_EXPORT DescriptorOutput final : public RecordOutput {
 
 // Appends the records of sorted arrays to `out` in order. Equal records come in the order of their
 // arrays, which may have any alignment and be of memory that cannot be written. Arrays that are not
-// sorted give a result that is not.
+// sorted give a result that is not, and still has each record once.
 //
 // Extra memory: 16 MiB at most, 200 bytes for each array, and with several threads 1.25 MiB for
 // each. `threads` may merge, the caller included, which alone calls `out`; 0: one for each usable

@@ -231,7 +231,8 @@ struct SortReport {
 };
 
 // Makes the disk of a folder in which runs are kept, or, for an empty name, the one that inputs are
-// read and the output is written with. Disks of a kind or a depth of one's own come in here.
+// read and the output is written with. Disks of a kind or a depth of one's own come in here. Where
+// it returns null the sort throws Error(EINVAL).
 using SortDiskFunction = std::function<std::unique_ptr<Disk>(const std::string& folder)>;
 
 // The most memory and the most threads that a sort can be given.

@@ -43,8 +43,8 @@ class VORTEX_EXPORT ByteSorter {
  public:
   // Allocates, and reserves address space; touches no disk. Blocks while its budget has too little
   // memory. Throws Error: ENOMEM (too little memory, with the least that would do), ENOTDIR and
-  // ENOENT for folders, EINVAL for the block size; while it waits, ECANCELED, and EDEADLK where it
-  // waits for what sorters of its own thread hold (see MemoryBudget).
+  // ENOENT for folders, EINVAL for the block size and for no order; while it waits, ECANCELED, and
+  // EDEADLK where it waits for what sorters of its own thread hold (see MemoryBudget).
   ByteSorter(const SortResources& resources, std::shared_ptr<const RecordOrder> order);
   // Ends a merge that is under way. The array must not be in use.
   ~ByteSorter();

@@ -98,7 +98,8 @@ class VORTEX_EXPORT TimedReader {
   //
   // Throws Error, with the name of the file and the offset: what a disk said, or ENODATA where the
   // file has become shorter. So it does at that place ever after, and the other readers go on.
-  // After std::bad_alloc the call may be repeated.
+  // After Error(ENOMEM), where the system refuses memory for a block, and after std::bad_alloc the
+  // call may be repeated.
   std::span<const std::byte> next();
   // Whether next() would return, or throw, at once; begins to read what is needed, and does not
   // block. For threads that serve many readers.
@@ -141,8 +142,8 @@ class VORTEX_EXPORT TimedReader {
 // whether they are there.
 class VORTEX_EXPORT TimedReaders {
  public:
-  // Allocates the memory, which is acquired as it is first used. Throws Error: EINVAL for no disks,
-  // for sizes that are out of range, and for other policies; ENOMEM.
+  // Allocates the memory, which is acquired as it is first used. Throws Error: EINVAL for no disks
+  // and for null, for sizes that are out of range, and for other policies; ENOMEM.
   explicit TimedReaders(const TimedReadersOptions& options);
   TimedReaders(const TimedReaders&) = delete;
   TimedReaders& operator=(const TimedReaders&) = delete;
