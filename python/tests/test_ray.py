@@ -857,3 +857,90 @@ def test_refuses(machines, tmp_path):
     with pytest.raises(FileNotFoundError):
         vortex.ray.sort(tmp_path / "b", tmp_path / "out", dtype="i8")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_that_changes_while_it_is_read(place, monkeypatch):
+    name, storage = Storage().join(place, "a"), Storage()
+    storage.write_text(name, "abcd" * 100)
+    read_into = Storage.read_into
+
+    def changing(self, *where):
+        read_into(self, *where)
+        storage.write_text(name, "other")
+
+    stamp = storage.stamp(name)
+    monkeypatch.setattr(Storage, "read_into", changing)
+    with pytest.raises(OSError) as failed:
+        _ray_tasks._read(job_of(place), [Piece(0, name, stamp, 0, stamp.size)])
+    assert (failed.value.errno, failed.value.filename) == (errno.ESTALE, name)
+
+
+@pytest.fixture
+def marks(monkeypatch):
+    """What sorts tell each other of their ends."""
+    from ray.experimental import internal_kv
+
+    marks = {}
+    for name, call in (("put", marks.__setitem__), ("del", marks.pop), ("exists", marks.__contains__)):
+        monkeypatch.setattr(internal_kv, f"_internal_kv_{name}", call)
+    return marks
+
+
+def test_a_task_that_was_waited_for_is_waited_for_at_the_end(marks, monkeypatch):
+    def interrupted(ref):
+        raise KeyboardInterrupt
+
+    waited = []
+
+    def wait(refs, **how):
+        waited.extend(refs)
+        return refs, []
+
+    monkeypatch.setattr(_ray_started.ray, "get", interrupted)
+    monkeypatch.setattr(_ray_started.ray, "wait", wait)
+    tasks = _ray_started.Tasks(job_of("out"), None)
+    tasks._all.update("ab")
+    with pytest.raises(KeyboardInterrupt):
+        tasks.result("a")
+    tasks.end()
+    assert sorted(waited) == ["a", "b"] and marks == {}
+
+
+def test_a_task_that_ends_too_late_makes_no_part(place, marks, monkeypatch):
+    monkeypatch.setattr(_ray_started.ray, "wait", lambda refs, **how: ([], refs))
+    monkeypatch.setattr(_ray_tasks, "node", lambda: "node")
+    monkeypatch.setattr(_ray_tasks.Job, "folder", lambda *_: tempfile.gettempdir())
+    job = job_of(place)
+    tasks = _ray_started.Tasks(job, None)
+    tasks._all.add("running")
+    tasks.end()
+    assert _ray_tasks.run(job, 1, None) is None
+    with pytest.raises(_ray_tasks.Stopped):
+        _ray_tasks._write(job, 0, [np.arange(10, dtype="i4").view(np.uint8)], [])
+    assert Storage().names(place) == []
+
+
+def test_cleaning_goes_on_behind_what_fails(place, monkeypatch):
+    job = job_of(Storage().join(place, "out"))
+    remove, cleaned = Storage.remove, []
+
+    def refused(storage, name):
+        if name.endswith("part-00000"):
+            raise PermissionError(errno.EACCES, "refused", name)
+        remove(storage, name)
+
+    sort = NoTasks(job)
+    monkeypatch.setattr(Storage, "remove", refused)
+    monkeypatch.setattr(sort, "clean", lambda: cleaned.append(1), raising=False)
+    monkeypatch.setattr(vortex.ray, "_manifest", lambda *_: {}["the sort's own"])
+    with pytest.raises(KeyError, match="the sort's own"):
+        vortex.ray._sort(job, sort, [])
+    assert Storage().names(job.output) == ["part-00000"] and cleaned
+
+
+@pytest.mark.parametrize("text", ['{"version": 1}', '{"version": 1, "record": "lines", "keys": null}',
+                                  '{"version": 1, "record": 8, "keys": [], "parts": [3]}'])  # fmt: skip
+def test_a_manifest_that_lacks_something(tmp_path, text):
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(ValueError, match="manifest.json is no whole manifest"):
+        vortex.ray.check(tmp_path / "manifest.json")

@@ -14,7 +14,7 @@ from ._ray_plan import SAMPLES_OF_PARTITION, Cluster, Plan, borders_of, cluster
 from ._ray_started import LOST, Progress, Tasks
 from ._ray_tasks import Border, Job, Piece, Summary, part_name
 
-_TRIES = 10  # at merging what is lacking, and at writing
+_TRIES = 10  # at making again what nodes have lost
 _SAMPLED, _LEAST_SAMPLE = 256 << 20, 1 << 10  # bytes of all lines that are sampled, and of one
 _FLYING = 2  # waves
 
@@ -189,7 +189,7 @@ class Sort:
     def _through_folders(self, total: int) -> None:
         """What a lost node has merged is mapped again, and merged on another one."""
         self._look_for_room(total)
-        for attempt in range(_TRIES):
+        for attempt in range(2 * _TRIES):  # what is lost while parts are written takes two
             if any(self._lacking(number) for number in range(len(self.waves))):
                 with self._stage("making again" if attempt else "mapping"):
                     self._merge_waves(total)

@@ -77,6 +77,9 @@ class Tasks:
         self._all.discard(ref)
         try:
             result, seconds = ray.get(ref)
+        except KeyboardInterrupt:
+            self._all.add(ref)  # it may run, and end() waits for it
+            raise
         except ray.exceptions.RayTaskError as failed:
             raise (failed.cause if isinstance(failed.cause, Exception) else failed) from None
         self.processor_seconds += seconds
@@ -108,10 +111,10 @@ class Tasks:
         Not by ray.cancel(): Ray 2.60 may end this process where it cancels a task that ends, or that looks for what
         it depends on.
         """
-        left = list(self._all)
-        if left:
-            with _ray_tasks.stopped(self.job):
-                ray.wait(left, num_returns=len(left), timeout=_PATIENCE, fetch_local=False)
+        if self._all:
+            _ray_tasks.stop(self.job)
+            if len(_ready(list(self._all), len(self._all), _PATIENCE)) == len(self._all):
+                _ray_tasks.all_have_ended(self.job)  # else some may still begin
         self._all.clear()
 
     def clean(self) -> None:

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from typing import Any, Iterator, NamedTuple, Sequence, Union
+from typing import Any, NamedTuple, Sequence, Union
 
 import numpy as np
 
@@ -59,24 +59,34 @@ def node() -> str:
     return ray.get_runtime_context().get_node_id()
 
 
-@contextlib.contextmanager
-def stopped(job: Job) -> Iterator[None]:
-    """Tasks of the sort that begin meanwhile end at once."""
+class Stopped(Exception):
+    """Of a task that nobody waits for any more."""
+
+
+def stop(job: Job) -> None:
+    """Tasks of the sort that begin from now on end at once, and none gives a part its name."""
     from ray.experimental import internal_kv
 
     internal_kv._internal_kv_put(job.name, b"stopped")
-    try:
-        yield
-    finally:
-        internal_kv._internal_kv_del(job.name)
+
+
+def all_have_ended(job: Job) -> None:
+    """Behind stop()."""
+    from ray.experimental import internal_kv
+
+    internal_kv._internal_kv_del(job.name)
+
+
+def _is_stopped(job: Job) -> bool:
+    from ray.experimental import internal_kv
+
+    return bool(internal_kv._internal_kv_exists(job.name))
 
 
 def run(job: Job, returns: int, function: Any, *arguments: Any) -> Any:
     """What every task of a sort does; its processor seconds are beside its (first) result. One that nobody waits for
     returns nothings."""
-    from ray.experimental import internal_kv
-
-    if internal_kv._internal_kv_exists(job.name):
+    if _is_stopped(job):
         return None if returns == 1 else [None] * returns
     before = time.process_time()
     result = function(job, *arguments)
@@ -107,7 +117,6 @@ def _read(job: Job, pieces: Sequence[Piece]) -> tuple[Bytes, list[Summary]]:
     records = _room("part", sum(piece.room for piece in pieces))
     at, summaries = 0, []
     for piece in pieces:
-        check_stamp(storage, piece.path, piece.stamp)
         of_piece, found = records[at : at + piece.room], []
         for first in range(0, piece.size, form.at_once or max(1, piece.size)):
             end = min(piece.size, first + (form.at_once or piece.size))
@@ -116,6 +125,7 @@ def _read(job: Job, pieces: Sequence[Piece]) -> tuple[Bytes, list[Summary]]:
                 of_piece[-1] = ord("\n")
                 end = piece.room
             found.append(form.summary(of_piece[first:end]))
+        check_stamp(storage, piece.path, piece.stamp)
         if isinstance(form, RecordForm) and piece.offset == 0 and of_piece[:6].tobytes() == b"\x93NUMPY":
             raise ValueError(f"{piece.path}: a .npy file, whose header is no record; not sorted from fsspec")
         summaries.append(joined(found))
@@ -175,7 +185,10 @@ def _write(job: Job, number: int, arrays: Sequence[Bytes], runs: Sequence[str]) 
     storage = job.storage()
     name = storage.join(job.output, part_name(number))
     with storage.new_file(name, job.folder(number)) as file:
-        return job.form.merge(arrays, runs, file.part, job.memory, True)
+        summary = job.form.merge(arrays, runs, file.part, job.memory, True)
+        if _is_stopped(job):
+            raise Stopped
+        return summary
 
 
 def write_part(job: Job, number: int, index: int, *shares: Share) -> Summary:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import json
 import os
 import re
 import signal
 import threading
-from typing import Any, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy.typing as npt
 
@@ -150,16 +151,34 @@ def _sort(job: Job, sort: Sort, sources: list[Any]) -> SortReport:
         done = True
     finally:
         with _interrupts_later():
-            sort.tasks.end()
-            if not done:
-                storage.remove(storage.join(job.output, _MANIFEST))  # whoever finds it finds all parts
-                for number in range(sort.partitions):
-                    storage.remove(storage.join(job.output, part_name(number)))
-            sort.tasks.clean()
-            storage.remove_unfinished(job.output, _PART)
-            if made and not done:
-                storage.remove_folder_if_empty(job.output)
+            _do_all(_cleaning(job, sort, done, made), done)
     return sort.report()
+
+
+def _cleaning(job: Job, sort: Sort, done: bool, made: bool) -> Iterator[Callable[[], None]]:
+    """What is to be done when a sort has ended."""
+    storage = job.storage()
+    yield sort.tasks.end
+    if not done:
+        # The manifest first: whoever finds it finds all parts.
+        for name in [_MANIFEST, *map(part_name, range(sort.partitions))]:
+            yield functools.partial(storage.remove, storage.join(job.output, name))
+    yield sort.tasks.clean
+    yield functools.partial(storage.remove_unfinished, job.output, _PART)
+    if made and not done:
+        yield functools.partial(storage.remove_folder_if_empty, job.output)
+
+
+def _do_all(steps: Iterator[Callable[[], None]], tell: bool) -> None:
+    """Also those behind one that fails; raises what the first one has raised, if that is to be told."""
+    failures = []
+    for step in steps:
+        try:
+            step()
+        except Exception as failure:
+            failures.append(failure)
+    if failures and tell:
+        raise failures[0]
 
 
 @contextlib.contextmanager
@@ -221,33 +240,35 @@ def check(manifest: Path, *, storage_options: dict[str, Any] | None = None) -> s
     if not isinstance(said, dict) or said.get("version") != _VERSION:
         raise ValueError(f"{name} is no manifest of version {_VERSION}")
     folder = name.rpartition("/")[0] if storage.is_remote(name) else os.path.dirname(os.path.abspath(name))
-    if said["record"] == "lines":
-        form: Form = LineForm(tuple(said["keys"]), said["stable"])
-    else:
-        form = RecordForm(said["record"], [tuple(one) for one in said["keys"]])
-    job = Job(
-        f"vortex-ray-{os.urandom(6).hex()}",
-        form,
-        folder,
-        [],
-        _MEMORY,
-        storage_options or {},
-    )
+    try:
+        form, parts = _said_by(said)
+        complaints = _complaints_of_whole(said, list(parts.items()), form)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"{name} is no whole manifest") from error
+    job = Job(f"vortex-ray-{os.urandom(6).hex()}", form, folder, [], _MEMORY, storage_options or {})
     tasks = Tasks(job, None)
-    parts = {
-        one["name"]: Summary(one["records"], int(one["sum"], 16), one["first"], one["last"]) for one in said["parts"]
-    }
     try:
         refs = [
             tasks.start(_ray_tasks.check_part, f"check {part}", storage.join(folder, part), wanted, memory=0)
             for part, wanted in parts.items()
         ]
-        complaints = [tasks.result(ref) for ref in refs]
+        complaints = [*(tasks.result(ref) for ref in refs), *complaints]
     finally:
         tasks.end()
         tasks.clean()
-    complaints += _complaints_of_whole(said, list(parts.items()), form)
     return next(filter(None, complaints), None)
+
+
+def _said_by(manifest: dict[str, Any]) -> tuple[Form, dict[str, Summary]]:
+    """The form of the records, and the parts by their names."""
+    if manifest["record"] == "lines":
+        form: Form = LineForm(tuple(manifest["keys"]), manifest["stable"])
+    else:
+        form = RecordForm(manifest["record"], [tuple(one) for one in manifest["keys"]])
+    return form, {
+        one["name"]: Summary(one["records"], int(one["sum"], 16), one["first"], one["last"])
+        for one in manifest["parts"]
+    }
 
 
 def _complaints_of_whole(said: dict[str, Any], parts: list[tuple[str, Summary]], form: Form) -> list[str]:
