@@ -105,7 +105,7 @@ KeyRanges::Closed KeyRanges::close_next(bool more) {
   const std::size_t range = next_of_run();
   ranges_[range].seen_bytes = 0;
   ranges_[range].has_border = false;
-  Closed closed{.bucket = buckets_.close(range), .falls = falls_};
+  Closed closed{.bucket = close(range), .falls = falls_};
   frontier_ = falls_ ? range : range + 1;
   if (!run_is_open()) ++runs_;
   run_bytes_ += closed.bucket.bytes;

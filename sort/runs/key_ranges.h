@@ -106,10 +106,17 @@ class KeyRanges {
   static constexpr std::size_t kNoRange = ~std::size_t{0};
 
   using Border = detail::BucketSplitters::Border;
+  struct End {
+    Border border;
+    std::size_t bytes = 0;  // from the beginning of the bucket on, among which it is
+  };
   struct Range {
     std::size_t closed_bytes = 0;  // the last time
     std::size_t seen_bytes = 0;    // when it was to be divided
     bool has_border = false;       // there may be records that are equal to its upper border
+    // Of its open bucket, as far as it was looked at.
+    End least = {};
+    End greatest = {};
   };
   struct Less {
     const RecordOrder& order;
@@ -141,7 +148,8 @@ class KeyRanges {
   bool divide_open(std::size_t range);
   void divide_by_moving(std::size_t range, const Border& border);
   bool is_descending(std::span<const Border> sample) const noexcept;
-  Border end_of(std::size_t range, bool greatest) const noexcept;
+  Border end_of(std::size_t range, bool greatest) noexcept;
+  ClosedBucket close(std::size_t range);
   void move_up(std::size_t range);
   void join_with_neighbour(std::size_t bytes);
   std::size_t least_pair(std::size_t least, std::size_t kept) const noexcept;

@@ -52,18 +52,29 @@ bool KeyRanges::is_large(std::size_t range) const noexcept {
   return buckets_.bytes(range) > std::max(std::min(2 * fair_bytes_, half_bytes_), seen);
 }
 
-// The greatest or the least record of an open bucket that has some.
-KeyRanges::Border KeyRanges::end_of(std::size_t range, bool greatest) const noexcept {
-  Border end;
-  for (const std::span<const std::byte> part : buckets_.parts(range)) {
-    if (part.empty()) continue;
-    const std::size_t count = part.size() / order_.record_bytes();
-    const std::byte* const record = greatest ? order_.greatest_in_bucket(part.data(), count)
-                                             : order_.least_in_bucket(part.data(), count);
+// The greatest or the least record of an open bucket that has some. Where records of one key come,
+// nothing is divided again and again: those that were looked at are not looked at once more, but
+// for those that are buffered, which will lie elsewhere.
+KeyRanges::Border KeyRanges::end_of(std::size_t range, bool greatest) noexcept {
+  const auto go_on = [&](Border& end, std::span<const std::byte> records) {
+    if (records.empty()) return;
+    const std::size_t count = records.size() / order_.record_bytes();
+    const std::byte* const record = greatest ? order_.greatest_in_bucket(records.data(), count)
+                                             : order_.least_in_bucket(records.data(), count);
     const Border here{order_.leading_bits_in_bucket(record), record};
     if (end.record == nullptr || (greatest ? !less_(here, end) : less_(here, end))) end = here;
-  }
+  };
+  const auto [written, buffered] = buckets_.parts(range);
+  End& known = greatest ? ranges_[range].greatest : ranges_[range].least;
+  go_on(known.border, written.subspan(std::exchange(known.bytes, written.size())));
+  Border end = known.border;
+  go_on(end, buffered);
   return end;
+}
+
+ClosedBucket KeyRanges::close(std::size_t range) {
+  ranges_[range].least = ranges_[range].greatest = {};
+  return buckets_.close(range);
 }
 
 bool KeyRanges::is_descending(std::span<const Border> sample) const noexcept {
@@ -148,7 +159,7 @@ void KeyRanges::divide_by_moving(std::size_t range, const Border& border) {
 void KeyRanges::move_up(std::size_t range) {
   const std::size_t record_bytes = order_.record_bytes();
   const std::size_t block = pool_.block_bytes();
-  ClosedBucket all = buckets_.close(range);
+  ClosedBucket all = close(range);
   RunBuckets::seal(all);
   const Border border = splitters_.border(range);
   // So little at a time that hardly any room is made in vain.
@@ -236,7 +247,7 @@ KeyRanges::Room KeyRanges::room(std::size_t blocks) const noexcept {
 
 // Records of the range come behind those of the one before.
 void KeyRanges::append_to_one_before(std::size_t range) {
-  ClosedBucket bucket = buckets_.close(range);
+  ClosedBucket bucket = close(range);
   // What is buffered of the one before is stored, too: a fault that fails must not leave by a jump.
   std::byte* to = nullptr;
   guarded([&] { to = buckets_.room_for(range - 1, bucket.bytes); }).throw_if_failed();

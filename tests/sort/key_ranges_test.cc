@@ -23,6 +23,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/merge/record_kernels.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/fault_dispatcher.h"
 
@@ -352,6 +353,52 @@ TEST(KeyRanges, LikeTwoSortedMaps) {
   }
   EXPECT_GT(runs, 100U);
   EXPECT_GT(falling_runs, 10U);
+}
+
+// Of records of one key, between others that are few, a range that becomes large again and again is
+// looked at for its ends; and what it had then is not looked at once more.
+TEST(KeyRanges, LookOnceAtRecordsOfOneKey) {
+  auto random = test::test_random();
+  constexpr std::size_t kBlocks = 256;
+  constexpr std::size_t kRecords = kBlocks * 3 / 4 * kBlock / sizeof(test::KeyAndValue);
+  for (const unsigned others : {0U, 1000U, 50U}) {
+    std::size_t looked = 0;
+    bool looks = false;
+    const auto key = [&](const test::KeyAndValue& record) {
+      if (looks) ++looked;
+      return record.key;
+    };
+    const auto order = detail::order_of_type<test::KeyAndValue>(ByKey(key));
+    BlockPool pool({.pool_bytes = kBlocks * kBlock, .block_bytes = kBlock});
+    StreamPool streams(pool, kBlocks);
+    KeyRanges ranges(*order, streams,
+                     {.ranges = 16,
+                      .most_ranges = 32,
+                      .most_closed = 3,
+                      .most_blocks = kBlocks,
+                      .most_run_bytes = std::numeric_limits<std::uint64_t>::max()},
+                     {}, nullptr);
+    for (std::size_t put = 0; put < kRecords;) {
+      std::vector<test::KeyAndValue> records(std::min(ranges.records_to_look(), kRecords - put));
+      for (test::KeyAndValue& record : records) {
+        const bool is_other = others != 0 && random() % others == 0;
+        record = {is_other ? random() : std::uint64_t{1} << 62, put++};
+      }
+      const auto* const bytes = reinterpret_cast<const std::byte*>(records.data());
+      std::size_t taken = 0;
+      guarded([&] {
+        taken = order->scatter(bytes, records.size(), ranges.splitters(), ranges.buckets());
+      }).throw_if_failed();
+      ASSERT_EQ(taken, records.size());
+      ranges.added(records.size(), nullptr);
+      looks = true;
+      ASSERT_TRUE(ranges.look());
+      looks = false;
+    }
+    // Each is compared with one other, and some are sampled.
+    EXPECT_GT(looked, kRecords / 2) << others;
+    EXPECT_LT(looked, 3 * kRecords) << others;
+  }
 }
 
 }}  // namespace vortex::key_ranges_test
