@@ -162,8 +162,8 @@ void add_resources(CLI::App& verb, SortOptions& options) {
                   "always or never")
       ->capture_default_str();
   add_number(verb, "--parallel", options.threads,
-             "How many threads sort, those of the disks left out (by default one for each core), "
-             "at most 4096",
+             "How many threads sort, those of the disks left out: at most one for each core, as "
+             "by default",
              1, kMaxSortThreads);
   add_number(verb, "--seed", options.seed, "Of the random choice of a disk for each block", 0)
       .default_str(std::to_string(options.seed));

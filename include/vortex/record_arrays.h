@@ -58,11 +58,11 @@ class VORTEX_EXPORT DescriptorOutput final : public RecordOutput {
 // sorted give a result that is not, and still has each record once.
 //
 // Extra memory: 16 MiB at most, 200 bytes for each array, and with several threads 1.25 MiB for
-// each. `threads` may merge, the caller included, which alone calls `out`; 0: one for each usable
-// core. Throws std::bad_alloc, Error(EINVAL) for an array of more bytes than memory has, and what
-// `out` throws, with the records that are merged until then put out. Thread-safe for different
-// outputs. Not inside a fault: arrays of streams are merged inside guarded(). Barve and Vitter,
-// section 2.2, is the same for disks.
+// each. `threads` may merge, as in SortOptions; the caller alone calls `out`. Throws
+// std::bad_alloc, Error(EINVAL) for an array of more bytes than memory has, and what `out` throws,
+// with the records that are merged until then put out. Thread-safe for different outputs. Not
+// inside a fault: arrays of streams are merged inside guarded(). Barve and Vitter, section 2.2, is
+// the same for disks.
 VORTEX_EXPORT void merge_arrays(const RecordOrder& order, std::span<const MergeInput> arrays,
                                 RecordOutput& out, unsigned threads = 0);
 

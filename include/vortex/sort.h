@@ -26,9 +26,9 @@ struct SortOptions {
   Order order = Order::kAscending;
   // KeyValue pairs and strings that are equal keep their order. Sorts by a key function always do.
   bool stable = false;
-  // How many threads may work, the calling one among them; 0: one for each core that the process
-  // may use, by its affinity and by the quotas of its control groups. More than 4096 are 4096. The
-  // result is the same, to the byte.
+  // How many threads may work, the calling one among them, and no more than one for each core that
+  // the process may use, by its affinity and by the quotas of its control groups; 0: that many. At
+  // most 4096. The result is the same, to the byte.
   unsigned threads = 0;
 };
 

@@ -281,8 +281,8 @@ struct SortResources {
   std::uint64_t seed = 1;  // which run lies on which disk
   // Beside those of the disks, the caller's included. With two or more a run is sorted and written
   // while the next one comes in, and up to `threads` threads ask the order of the records,
-  // comparators included, at the same time. At most kMaxSortThreads; 0: one for each processor that
-  // the process may use.
+  // comparators included, at the same time. At most kMaxSortThreads, and no more start than the
+  // process may use processors; 0: that many.
   unsigned threads = 0;
   std::stop_token stop = {};  // the sort ends with Error(ECANCELED) soon after a request
   // Called about once a megabyte by the thread that sorts: the one that pushes or has called the

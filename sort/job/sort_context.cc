@@ -8,7 +8,6 @@
 
 #include "sort/job/sort_folders.h"
 #include "sort/plan/memory_limits.h"
-#include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -27,7 +26,7 @@ RunStoreOptions SortContext::run_store_options() const {
   options.seed = resources_.seed;
   options.direct = resources_.caching != Caching::kBuffered;
   if (!resources_.open_disk) {
-    options.copiers = Disk::copiers_for(detail::ThreadTeam::resolve(resources_.threads));
+    options.copiers = Disk::copiers_for(resources_.threads);
   }
   options.open_disk = [this](std::size_t index) {
     return open_sort_disk(resources_.open_disk, resources_.backend, folders_[index]);

@@ -22,13 +22,12 @@
 #include "vortex/sort_resources.h"
 #include "vortex/thread/activity.h"
 #include "vortex/thread/askers.h"
-#include "vortex/thread/control_groups.h"
 
 namespace vortex { inline namespace v0 {
 
 SortJob::SortJob(std::shared_ptr<const RecordOrder> order, SortContext& context, bool unique)
     : order_(std::move(order)), context_(context), unique_(unique) {
-  const unsigned threads = detail::ThreadTeam::resolve(context_.resources().threads);
+  const unsigned threads = context_.resources().threads;
   const bool asks = dynamic_cast<const FormatOrder*>(order_.get()) == nullptr;
   if (asks && threads > 1) for_order_.emplace(threads);
 }
@@ -55,7 +54,7 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   request.request_cost_bytes = context_.request_cost(bytes);
   request.prefetch = resources.prefetch;
   request.compression = resources.compression;
-  request.threads = resources.threads != 0 ? resources.threads : usable_cores();
+  request.threads = resources.threads;
   constexpr std::size_t kMany = 1 << 20;  // beside which fixed parts are little
   const auto in_place = order_->scratch_to_sort_in_place(kMany);
   if (const auto bytes = in_place ? in_place : order_->scratch_to_index(kMany)) {

@@ -16,6 +16,7 @@
 #include "io/disk/disk.h"
 #include "sort/plan/record_plan.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
 #include "vortex/thread/control_groups.h"
@@ -153,6 +154,7 @@ std::uint64_t stack_bytes_of_thread() {
 SortResources with_memory(SortResources resources) {
   expect_limits(resources);
   if (resources.memory_bytes == 0) resources.memory_bytes = default_memory_bytes();
+  resources.threads = detail::ThreadTeam::resolve(resources.threads);
   return resources;
 }
 

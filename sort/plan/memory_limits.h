@@ -32,8 +32,8 @@ std::uint64_t stack_bytes_of_thread();
 // Advice for messages where the address space is too little.
 std::string address_space_advice();
 
-// The same resources, with the default memory where they name none. Throws Error(EINVAL) for
-// numbers beyond their limits.
+// The same resources, with the default memory where they name none, and with the threads that the
+// sort has. Throws Error(EINVAL) for numbers beyond their limits.
 SortResources with_memory(SortResources resources);
 
 // The sort's share of its budget, and that much as its memory. Without a budget nothing changes,

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "io/file/block_file.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/merge/record_sort.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
-#include "vortex/thread/control_groups.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -158,7 +158,7 @@ void merge_arrays(const RecordOrder& order, std::span<const MergeInput> arrays, 
   const std::unique_ptr<RecordMerge> merge =
       order.merge(inputs, {.block_bytes = std::max(kBlockBytes, record_bytes),
                            .working_bytes = kWorkingBytes,
-                           .threads = threads == 0 ? usable_cores() : threads,
+                           .threads = detail::ThreadTeam::resolve(threads),
                            .window_blocks = 2});
   merge->start();
   merge->merge(merge->records_left(), out);

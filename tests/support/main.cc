@@ -11,7 +11,12 @@
 #include <string>
 #include <string_view>
 
+#include "vortex/thread/control_groups.h"
+
 namespace {
+
+// Whatever the machine has, so that tests of many threads have them.
+constexpr unsigned kCores = 128;
 
 std::string_view stem_of(std::string_view path) {
   path.remove_prefix(path.rfind('/') + 1);
@@ -54,6 +59,7 @@ std::string tests_of(std::string_view file, const std::string& filter) {
 
 int main(int count, char** arguments) {
   testing::InitGoogleMock(&count, arguments);
+  vortex::assume_cores(kCores);
   constexpr std::string_view kFile = "--file=";
   for (int i = 1; i < count; ++i) {
     const std::string_view argument = arguments[i];

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/sanitizers.h"
@@ -119,6 +121,26 @@ TEST(ThreadTeam, HasACoreForEachThreadUnlessToldOtherwise) {
   EXPECT_EQ(ThreadTeam(0).threads(), usable_cores());
   EXPECT_EQ(ThreadTeam::resolve(0), usable_cores());
   EXPECT_EQ(ThreadTeam::resolve(5), 5u);
+}
+
+// Its affinity is that of the thread that asks.
+TEST(ThreadTeam, OfASortHasNoMoreThanThereAreCores) {
+  std::thread([] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    const unsigned assumed = assumed_cores();
+    assume_cores(0);
+    EXPECT_EQ(ThreadTeam::resolve(1), 1u);
+    EXPECT_EQ(ThreadTeam::resolve(5), 1u);
+    EXPECT_EQ(ThreadTeam(5).threads(), 5u);
+    assume_cores(3);
+    EXPECT_EQ(ThreadTeam::resolve(0), 1u);
+    EXPECT_EQ(ThreadTeam::resolve(2), 2u);
+    EXPECT_EQ(ThreadTeam::resolve(5), 3u);
+    assume_cores(assumed);
+  }).join();
 }
 
 TEST(ThreadTeam, ItsThreadsRunNoHandlerOfTheProgram) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <fstream>
@@ -45,6 +46,8 @@ void look_at_control_groups(
 }
 
 namespace {
+
+std::atomic<unsigned> assumed{0};
 
 constexpr double kNoQuota = std::numeric_limits<double>::infinity();
 
@@ -97,5 +100,8 @@ unsigned usable_cores(const std::string& root) {
   const auto whole = static_cast<unsigned>(quota);
   return std::max(quota > whole ? whole + 1 : whole, 1u);
 }
+
+void assume_cores(unsigned cores) noexcept { assumed.store(cores, std::memory_order_relaxed); }
+unsigned assumed_cores() noexcept { return assumed.load(std::memory_order_relaxed); }
 
 }}  // namespace vortex::v0

@@ -24,4 +24,9 @@ VORTEX_EXPORT void look_at_control_groups(
 // least 1. Reads /proc/self/cgroup and the groups' files; tests say where else than in / these lie.
 VORTEX_EXPORT unsigned usable_cores(const std::string& root = "");
 
+// Sorts start threads for so many cores at least, whatever the machine has: for tests of many
+// threads, before any sort.
+VORTEX_EXPORT void assume_cores(unsigned cores) noexcept;
+VORTEX_EXPORT unsigned assumed_cores() noexcept;
+
 }}  // namespace vortex::v0

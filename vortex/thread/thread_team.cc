@@ -145,7 +145,9 @@ class ThreadTeam::Impl {
   const pid_t owner_;
 };
 
-ThreadTeam::ThreadTeam(unsigned threads) : impl_(std::make_unique<Impl>(resolve(threads))) {}
+ThreadTeam::ThreadTeam(unsigned threads)
+    : impl_(
+          std::make_unique<Impl>(std::min(threads != 0 ? threads : usable_cores(), kMaxThreads))) {}
 ThreadTeam::~ThreadTeam() = default;
 
 void ThreadTeam::work_within(Around around) { impl_->work_within(std::move(around)); }
@@ -157,7 +159,11 @@ void ThreadTeam::run(std::size_t parts, const std::function<void(std::size_t)>& 
 }
 
 unsigned ThreadTeam::resolve(unsigned threads) {
-  return std::min(threads != 0 ? threads : usable_cores(), kMaxThreads);
+  if (threads == 1) return 1;
+  const unsigned assumed = assumed_cores();
+  if (threads != 0 && threads <= assumed) return std::min(threads, kMaxThreads);
+  const unsigned cores = usable_cores();
+  return std::min({threads != 0 ? threads : cores, std::max(cores, assumed), kMaxThreads});
 }
 
 }}}  // namespace vortex::v0::detail

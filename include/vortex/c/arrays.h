@@ -17,8 +17,8 @@ extern "C" {
 typedef struct vtx_sort_options {
   int descending;
   int stable;        // pairs with equal keys keep their order; records always do
-  unsigned threads;  // that may work, the calling one included; 0: one for each usable core; more
-                     // than 4096 are 4096
+  unsigned threads;  // that may work, the calling one included, and no more than there are usable
+                     // cores; 0: that many; at most 4096
 } vtx_sort_options;
 
 typedef struct vtx_pair_i32 {

@@ -94,8 +94,8 @@ typedef struct vtx_sort_resources {
   int compression;   // a vtx_compression
   int in_place;      // a vtx_in_place
   int no_sync;       // 1: the sort does not wait for the disk to have the output
-  unsigned threads;  // beside those of the disks, the caller's included, at most 4096;
-                     // 0: one for each usable core
+  unsigned threads;  // beside those of the disks, the caller's included, at most 4096, and no more
+                     // than there are usable cores; 0: that many
   vtx_progress_function progress;
   void* progress_context;
   vtx_disk_function disk;  // NULL: disks of the backend

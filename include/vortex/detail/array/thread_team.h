@@ -43,8 +43,9 @@ class VORTEX_EXPORT ThreadTeam {
   void work_within(Around around);
 
   static constexpr unsigned kMaxThreads = 4096;
-  // The threads that `threads` of a sort's options mean: 0 stands for the cores that the process
-  // may use now, more than kMaxThreads for that many. Reads a few small files for 0.
+  // The threads that `threads` of a sort's options mean: at most kMaxThreads, and one for each core
+  // that the process may use now, as 0 does: others would take processor time and memory, and gain
+  // nothing. Reads a few small files, but for 1.
   static unsigned resolve(unsigned threads);
 
  private:
