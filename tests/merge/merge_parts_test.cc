@@ -1,5 +1,6 @@
 // The last merge of records in parts, which threads write side by side, against std::stable_sort.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,13 +11,20 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "sort/job/output_parts.h"
+#include "sort/merge/record_division.h"
+#include "sort/merge/run_merge.h"
+#include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
+#include "sort/runs/run_store.h"
+#include "sort/runs/run_writer.h"
 #include "tests/sort/record_lists.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/cases.h"
@@ -25,8 +33,13 @@
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_sorts.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/thread/team_counts.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
+#include "vortex/thread/control_groups.h"
 
 namespace vortex::test::merge_parts_test { namespace {
 
@@ -260,6 +273,94 @@ TEST(MergeParts, AskAComparatorByNoMoreThreadsThanThereAre) {
     EXPECT_GT(report.merge_parts, 1U);
     EXPECT_LE(most_asking, static_cast<int>(threads));
     EXPECT_EQ(asking, 0);
+  }
+}
+
+// On one processor as if there were two; tests assume many.
+TEST(MergeParts, AreForNoMoreThreadsThanProcessors) {
+  auto random = test_random();
+  PartsSort sort(records_of(Shape::kRandom, 8, 6 * kMiB, random), key_of(8), 16);
+  EXPECT_EQ(sort.run().plan.threads, 16U);
+  const unsigned assumed = assumed_cores();
+  std::thread([&] {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    assume_cores(2);
+    const SortReport report = sort.run();
+    EXPECT_EQ(report.plan.threads, 2U);
+    EXPECT_EQ(report.merge_parts, 2U);
+    EXPECT_EQ(plan_external_sort(sort.options).threads, 2U);
+    assume_cores(0);
+    EXPECT_EQ(sort.run().plan.threads, 1U);
+  }).join();
+  assume_cores(assumed);
+}
+
+// Puts records to their place, and counts them.
+struct CountedPlace final : RecordOutput {
+  CountedPlace(std::byte* place, TeamCounts& counts) : to(place), moved(counts) {}
+  std::span<std::byte> room(std::size_t most_bytes) override { return {to, most_bytes}; }
+  void written(std::size_t bytes) override {
+    to += bytes;
+    moved.add(bytes / kWord);
+  }
+  static constexpr std::size_t kWord = 8;
+  std::byte* to;
+  TeamCounts& moved;
+};
+
+// Each thread moves the records of one part, about as many as the others, to where they belong: no
+// other one copies them. None goes on before all have moved some.
+TEST(MergeParts, AreMovedByAThreadEach) {
+  std::mt19937_64 random;  // always the same, so that parts are always about equal
+  constexpr std::size_t kBlock = std::size_t{16} << 10, kRuns = 4;
+  constexpr std::size_t kWord = CountedPlace::kWord, kOfRun = 8 * kMiB / kWord;
+  const FormatOrder order(key_of(kWord));
+  RecordList all{kWord, {}};
+  std::vector<RecordList> lists;
+  for (std::size_t i = 0; i < kRuns; ++i) {
+    lists.push_back(stably_sorted(order, make_records(Shape::kRandom, kWord, kOfRun, random)));
+    all.bytes.insert(all.bytes.end(), lists.back().bytes.begin(), lists.back().bytes.end());
+  }
+  const RecordList expected = stably_sorted(order, all);
+  for (const unsigned threads :
+       kShadowMemory ? std::vector{2U, 64U} : std::vector{1U, 2U, 7U, 16U, 64U, 128U}) {
+    const TemporaryFolder folder(fast_folder());
+    BlockPool pool({.pool_bytes = (threads + 1) * 4 * kRuns * kBlock, .block_bytes = kBlock});
+    RunStoreOptions options;
+    options.folders = {folder.path().string()};
+    RunStore store(pool, options);
+    const auto runs = std::make_shared<std::vector<vortex::Run>>();
+    for (const RecordList& list : lists) {
+      RunWriter writer(order, store, 3, 16 * kMiB);
+      guarded([&] { append_records(writer, list.bytes.data(), kOfRun, kWord); }).throw_if_failed();
+      runs->push_back(writer.finish());
+    }
+    const std::vector<RecordPart> divided = divide_runs(order, *runs, {}, threads, 1, 0);
+    ASSERT_EQ(divided.size(), threads);
+    std::vector<std::unique_ptr<PartMerge>> merges;
+    std::vector<std::size_t> begins = {0};
+    for (const RecordPart& part : divided) {
+      merges.push_back(std::make_unique<PartMerge>(
+          order, store, runs, part,
+          RunMergeOptions{.read_buffers = 3 * kRuns, .working_bytes = kBlock}));
+      begins.push_back(begins.back() + part.records * kWord);
+    }
+    Bytes merged(all.bytes.size());
+    TeamCounts moved(threads);
+    detail::ThreadTeam team(threads);
+    team.run(threads, [&](std::size_t i) {
+      CountedPlace out(merged.data() + begins[i], moved);
+      EXPECT_EQ(merges[i]->merge_to(out), divided[i].records);
+    });
+    ASSERT_TRUE(same_bytes(merged, expected.bytes)) << threads;
+    ASSERT_EQ(moved.of_threads().size(), threads);
+    for (const std::uint64_t records : moved.of_threads()) {
+      EXPECT_LT(records, kRuns * kOfRun / threads * 5 / 4) << threads;
+      EXPECT_GT(records, kRuns * kOfRun / threads * 3 / 4) << threads;
+    }
   }
 }
 
