@@ -67,7 +67,8 @@ VORTEX_EXPORT SortReport external_sort(const ExternalSortOptions& options,
 
 // The same for files whose records are objects of type T, trivially copyable, one behind the other
 // as they lie in memory, ordered by `less(const T&, const T&)`: a strict weak order that must not
-// throw, and that several threads may call at a time unless the resources allow one thread only.
+// throw, and that several threads may call at a time unless the resources allow one thread only;
+// sort_thread() (array_calls.h) tells which one does.
 // options.format must be empty (EINVAL).
 //
 //   vortex::external_sort<Point>(

@@ -120,7 +120,8 @@ class VORTEX_EXPORT RecordKeys {
 
   // Appends a key for each record, in their order; their bytes need not be looked at twice, and may
   // be any. Errors are thrown and end the sort; those that `keys` throws may make it look for more
-  // room and call again, so they are passed on. One thread at a time calls it, unless any may.
+  // room and call again, so they are passed on. One thread at a time calls it, unless any may;
+  // sort_thread() (array_calls.h) numbers them.
   virtual void append(std::span<const std::string_view> records, KeyBatch& keys) const = 0;
   // Whether any number of threads at a time may call append(): a sort of delimited records with
   // several threads does so then.
@@ -131,7 +132,8 @@ class VORTEX_EXPORT RecordKeys {
   // records are compared, and not kept. A record whose key is less must have the lesser whole key.
   virtual bool shortened() const noexcept;
   // Appends the whole key of a record; `key` is empty. Called for records whose keys are equal, by
-  // any number of threads at a time. The default appends nothing.
+  // any number of threads at a time, those beside the sort's included, which sort_thread() does not
+  // tell apart. The default appends nothing.
   virtual void append_whole(std::string_view record, std::string& key) const;
   // Below 0 where the whole key of `a` is less, above 0 where it is greater, 0 where they are
   // equal. Only for records whose keys are equal; any number of threads at a time. The default

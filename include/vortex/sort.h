@@ -152,9 +152,9 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // library counts this memory.
 //
 // `key` must not throw, must give the same for the same record, and is called by all threads at
-// once. Records of more than 256 bytes take 16 bytes of extra memory each instead, and for each
-// thread 512 KiB or, if that is more, the size of one: their keys are sorted first, and then each
-// record moves once.
+// once, which sort_thread() (array_calls.h) numbers. Records of more than 256 bytes take 16 bytes
+// of extra memory each instead, and for each thread 512 KiB or, if that is more, the size of one:
+// their keys are sorted first, and then each record moves once.
 template <typename T, typename KeyFunction>
 requires std::is_trivially_copyable_v<T> && detail::NumberKeyOf<KeyFunction, T>
 void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {

@@ -105,9 +105,10 @@ class VORTEX_EXPORT ByteSorter {
 
 // The external sort that STXXL calls a sorter, for records of type T. T is trivially copyable;
 // `less(const T&, const T&)` is a strict weak order that must not throw. The thread that pushes
-// calls `less`, and threads of the sorter do, several at a time (SortResources::threads). Numbers
-// need no `less`: they are sorted by their bits, which is faster and a total order, NaNs included
-// (see RadixKey). ByKey does the same for records with a number for a key.
+// calls `less`, and threads of the sorter do, several at a time (SortResources::threads), which
+// sort_thread() (array_calls.h) numbers. Numbers need no `less`: they are sorted by their bits,
+// which is faster and a total order, NaNs included (see RadixKey). ByKey does the same for records
+// with a number for a key.
 //
 //   vortex::Sorter<Point, ByX> sorter({.memory_bytes = 256 << 20});
 //   while (...) sorter.push(point);
