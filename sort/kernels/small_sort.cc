@@ -1,8 +1,11 @@
 #include "vortex/detail/array/small_sort.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 
+#include "sort/kernels/quick_sort.h"
 #include "sort/kernels/small_sort_avx512.h"
 #include "vortex/os/names.h"
 
@@ -91,6 +94,54 @@ const char* isa_name(Isa isa) noexcept {
   constexpr std::array kNames = {Named{Isa::kPortable, "portable"}, Named{Isa::kAvx2, "AVX2"},
                                  Named{Isa::kAvx512, "AVX-512"}};
   return name_in(kNames, isa);
+}
+
+namespace {
+
+struct WordsOfPlaces {
+  int place_bits;
+  int dropped;
+};
+
+WordsOfPlaces add_places(std::uint64_t* bits, std::size_t count) noexcept {
+  std::uint64_t low = bits[0], high = bits[0];
+  for (std::size_t i = 1; i < count; ++i) {
+    low = std::min(low, bits[i]);
+    high = std::max(high, bits[i]);
+  }
+  const auto place_bits = static_cast<int>(std::bit_width(count - 1));
+  const int dropped = std::max(static_cast<int>(std::bit_width(high - low)) + place_bits - 64, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    bits[i] = (bits[i] - low) >> dropped << place_bits | i;
+  }
+  return {place_bits, dropped};
+}
+VORTEX_WIDE_LOOPS WordsOfPlaces add_places_wide(std::uint64_t* bits, std::size_t count) noexcept {
+  return add_places(bits, count);
+}
+
+std::size_t neighbours_within(const std::uint64_t* words, std::size_t count,
+                              std::uint64_t mask) noexcept {
+  std::size_t within = 0;
+  for (std::size_t i = 1; i < count; ++i) within += (words[i] ^ words[i - 1]) <= mask ? 1 : 0;
+  return within;
+}
+VORTEX_WIDE_LOOPS std::size_t neighbours_within_wide(const std::uint64_t* words, std::size_t count,
+                                                     std::uint64_t mask) noexcept {
+  return neighbours_within(words, count, mask);
+}
+
+}  // namespace
+
+KeyedPlaces KeyedPlaces::make(std::uint64_t* bits, std::size_t count) noexcept {
+  const bool wide = isa_in_use() == Isa::kAvx512;
+  const auto [place_bits, dropped] = wide ? add_places_wide(bits, count) : add_places(bits, count);
+  return KeyedPlaces(place_bits, dropped);
+}
+
+std::size_t KeyedPlaces::ties_in(const std::uint64_t* words, std::size_t count) const noexcept {
+  return isa_in_use() == Isa::kAvx512 ? neighbours_within_wide(words, count, mask_)
+                                      : neighbours_within(words, count, mask_);
 }
 
 }}}  // namespace vortex::v0::detail

@@ -157,7 +157,11 @@ bool sort_as_words(void* records, std::size_t count, std::size_t record_bytes, c
   constexpr std::size_t kWord = sizeof(std::uint64_t);
   if (reinterpret_cast<std::uintptr_t>(records) % std::min(record_bytes, kWord) != 0) return false;
   const auto key_bytes = static_cast<std::size_t>(key.place.bytes);
-  const bool in_any_order = !key.stable && 2 * key_bytes == record_bytes;
+  // Pairs in any order are carried, unless they are more than the base case takes and follow their
+  // places faster.
+  const bool follow = record_bytes == sizeof(Pair64) && count > kMaxSmallSort &&
+                      isa_in_use() == Isa::kAvx512 && !carries_few_pairs();
+  const bool in_any_order = !key.stable && 2 * key_bytes == record_bytes && !follow;
   if (record_bytes == sizeof(Pair64) && key_bytes == kWord && key.place.offset % 8 == 0 &&
       key.stable && sort_few_pairs(static_cast<Pair64*>(records), count, key)) {
     return true;

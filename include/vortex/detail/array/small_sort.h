@@ -102,23 +102,7 @@ template <typename Record, typename Key>
 class KeyedPlaces {
  public:
   // Makes words of the bits of `count` > 0 keys, where they are.
-  static KeyedPlaces make(std::uint64_t* bits, std::size_t count) noexcept {
-    std::uint64_t low = bits[0], high = bits[0];
-    for (std::size_t i = 1; i < count; ++i) {
-      low = bits[i] < low ? bits[i] : low;
-      high = bits[i] > high ? bits[i] : high;
-    }
-    const auto place_bits = static_cast<int>(std::bit_width(count - 1));
-    const int dropped = std::max(static_cast<int>(std::bit_width(high - low)) + place_bits - 64, 0);
-    if (dropped == 0) {
-      for (std::size_t i = 0; i < count; ++i) bits[i] = (bits[i] - low) << place_bits | i;
-    } else {
-      for (std::size_t i = 0; i < count; ++i) {
-        bits[i] = (bits[i] - low) >> dropped << place_bits | i;
-      }
-    }
-    return KeyedPlaces(place_bits, dropped);
-  }
+  static VORTEX_EXPORT KeyedPlaces make(std::uint64_t* bits, std::size_t count) noexcept;
 
   // The same of keys of 32 bits at most.
   static KeyedPlaces make_of_halves(std::uint64_t* bits, std::size_t count) noexcept {
@@ -133,8 +117,7 @@ class KeyedPlaces {
   template <typename KeyAt>
   bool settle(std::uint64_t* words, std::size_t count, const KeyAt& key_at) const noexcept {
     if (all_bits_) return true;
-    std::size_t ties = 0;
-    for (std::size_t i = 1; i < count; ++i) ties += (words[i] ^ words[i - 1]) <= mask_;
+    const std::size_t ties = ties_in(words, count);
     if (ties == 0) return true;
     if (ties > 8 + count / 64) return false;
     for (std::size_t i = 1; i < count; ++i) {
@@ -153,6 +136,8 @@ class KeyedPlaces {
  private:
   KeyedPlaces(int place_bits, int dropped) noexcept
       : mask_((std::uint64_t{1} << place_bits) - 1), all_bits_(dropped == 0) {}
+  // How many words differ from the one before in nothing but their places.
+  VORTEX_EXPORT std::size_t ties_in(const std::uint64_t* words, std::size_t count) const noexcept;
 
   std::uint64_t mask_;
   bool all_bits_;
