@@ -6,7 +6,9 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <initializer_list>
+#include <system_error>
 
 #include "vortex/error.h"
 
@@ -16,11 +18,29 @@ extern "C" const char* const malloc_conf = "narenas:1";
 
 namespace vortex::cli {
 
-void occupy_closed_standard_descriptors() {
+void occupy_closed_standard_descriptors(bool messages_must_be_told) {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    const int wrong_way = descriptor == STDOUT_FILENO ? O_RDONLY : O_WRONLY;
-    static_cast<void>(open("/dev/null", wrong_way));  // takes the lowest number, which is this one
+    const bool fails_to_write =
+        descriptor == STDOUT_FILENO || (descriptor == STDERR_FILENO && messages_must_be_told);
+    // Takes the lowest number, which is this one.
+    static_cast<void>(open("/dev/null", fails_to_write ? O_RDONLY : O_WRONLY));
+  }
+}
+
+// Opened anew by its name, a file would begin at its first byte, and a socket cannot be opened.
+std::string rest_of_standard_input() {
+  constexpr std::size_t kPiece = std::size_t{64} << 10;
+  std::string text;
+  for (;;) {
+    const std::size_t before = text.size();
+    text.resize(before + kPiece);
+    const ssize_t bytes = read(STDIN_FILENO, text.data() + before, kPiece);
+    if (bytes < 0 && errno != EINTR) {
+      throw std::system_error(errno, std::generic_category(), "standard input");
+    }
+    text.resize(before + static_cast<std::size_t>(bytes < 0 ? 0 : bytes));
+    if (bytes == 0) return text;
   }
 }
 

@@ -2,13 +2,18 @@
 #pragma once
 
 #include <exception>
+#include <string>
 
 namespace vortex::cli {
 
 // A file that is opened while descriptor 1 or 2 is closed would become standard output or error,
 // and get messages between its records. Puts something else there: what fails, as a closed
-// descriptor does; but messages to nobody are no error. To be called first of all.
-void occupy_closed_standard_descriptors();
+// descriptor does; but messages to nobody are no error, unless they must be told. To be called
+// first of all.
+void occupy_closed_standard_descriptors(bool messages_must_be_told);
+
+// Returns what standard input has from where it stands. Blocks. Throws std::system_error.
+std::string rest_of_standard_input();
 
 // Raises the soft limit of open files: files that are merged are open at once, and the usual limit
 // is for programs that use select(2).

@@ -149,9 +149,9 @@ LineSortOptions line_sort_options(const GnuSortOptions& options, const char* pro
   what.output = output_path(options.output);
   what.framing = RecordFraming::delimited(options.zero_terminated ? '\0' : '\n');
   what.merge_inputs = options.action == Action::kMerge;
-  if (options.memory_bytes != 0) {
+  if (options.memory_bytes) {
     what.resources.memory_bytes = std::max(
-        std::min(options.memory_bytes, most_memory_bytes(memory_limits())), kMinMemoryBytes);
+        std::min(*options.memory_bytes, most_memory_bytes(memory_limits())), kMinMemoryBytes);
   }
   what.resources.threads = options.threads;
   what.resources.first_records = options.first_lines;
@@ -218,6 +218,7 @@ int run(const GnuSortOptions& options, const char* program) {
       return kExitGood;
     }
     const std::optional<LineDisorder> disorder = check_lines(what);
+    go_to_end_of_standard_input(what.inputs);
     if (!disorder) return kExitGood;
     if (options.action == Action::kCheck) tell(*disorder, program, what.framing.delimiter());
     return kExitNotSorted;
@@ -251,7 +252,7 @@ int parse_and_run(int argc, char** argv, const char* program) noexcept {
 // Sorts, merges or checks as the arguments say. The exit code is GNU sort's: 0, 1 for what is not
 // sorted, 2 for an error, which is told on stderr behind the program's name as it was called.
 int main(int argc, char** argv) {
-  vortex::cli::occupy_closed_standard_descriptors();
+  vortex::cli::occupy_closed_standard_descriptors(true);
   const char* const program = argc > 0 ? argv[0] : "vortex-sort";
   const int code = vortex::cli::parse_and_run(argc, argv, program);
   // A message that could not be written is an error, as a line that could not be written is.

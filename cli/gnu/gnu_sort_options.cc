@@ -159,8 +159,8 @@ void Parser::take(int letter, const char* argument, bool is_long) {
       names_file_ = argument;
       break;
     case 'S':
-      options_.memory_bytes =
-          std::max(options_.memory_bytes, parse_memory(argument, is_long ? "--buffer-size" : "-S"));
+      options_.memory_bytes = std::max(options_.memory_bytes.value_or(0),
+                                       parse_memory(argument, is_long ? "--buffer-size" : "-S"));
       break;
     case kBatchSize:
       // How many runs are merged at once is the plan's business.

@@ -18,13 +18,13 @@ struct GnuSortOptions {
 
   Action action = Action::kSort;
   LineKeyOptions keys;
-  std::optional<std::string> random_source;  // none: the system's
-  std::vector<std::string> inputs;           // "-" is standard input
-  std::optional<std::string> output;         // none: standard output
-  std::vector<std::string> folders;          // empty: $TMPDIR or /tmp
-  std::uint64_t memory_bytes = 0;            // 0: the library's choice
-  unsigned threads = 0;                      // 0: the library's choice
-  std::uint64_t first_lines = 0;             // 0: all
+  std::optional<std::string> random_source;   // none: the system's
+  std::vector<std::string> inputs;            // "-" is standard input
+  std::optional<std::string> output;          // none: standard output
+  std::vector<std::string> folders;           // empty: $TMPDIR or /tmp
+  std::optional<std::uint64_t> memory_bytes;  // none: the library's choice
+  unsigned threads = 0;                       // 0: the library's choice
+  std::uint64_t first_lines = 0;              // 0: all
   bool zero_terminated = false;
   bool compress_runs = false;  // always
   bool in_place = false;

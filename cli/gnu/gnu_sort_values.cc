@@ -6,13 +6,13 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <ios>
 #include <iterator>
 #include <limits>
 #include <optional>
 #include <span>
 #include <system_error>
 
+#include "cli/common/process.h"
 #include "cli/gnu/gnu_sort_options.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
@@ -100,10 +100,10 @@ std::uint64_t parse_memory(std::string_view text, const char* option) {
     return bytes;
   }
   constexpr std::string_view kUnits = "bKMGTPEZY";
-  const char unit = rest.empty()  ? 'K'
-                    : rest == "b" ? 'b'
-                                  : static_cast<char>(std::toupper(rest[0]));
-  const std::size_t power = kUnits.find(unit);
+  constexpr std::string_view kSmallUnits = "bkmgt";  // as GNU sort: the others are capitals
+  const char unit = rest.empty() ? 'k' : rest[0];
+  std::size_t power = kSmallUnits.find(unit);
+  if (power == std::string_view::npos) power = kUnits.find(unit);
   if (rest.size() > 1 || power == std::string_view::npos) {
     throw UsageError(fmt::format("invalid suffix in {} argument '{}'", option, printable(text)));
   }
@@ -125,15 +125,19 @@ char parse_separator(std::string_view text) {
 }
 
 std::vector<std::string> read_names(const std::string& path) {
-  std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
-  if (!file) {
-    throw UsageError(fmt::format("open failed: {}: {}", path.empty() ? "''" : printable(path),
-                                 std::strerror(errno)));
-  }
   std::string text;
   try {
-    text.assign(std::istreambuf_iterator<char>(file), {});
-  } catch (const std::ios_base::failure&) {  // a folder, for instance
+    if (path == "-") {
+      text = rest_of_standard_input();
+    } else {
+      std::ifstream file(path, std::ios::binary);
+      if (!file) {
+        throw UsageError(fmt::format("open failed: {}: {}", path.empty() ? "''" : printable(path),
+                                     std::strerror(errno)));
+      }
+      text.assign(std::istreambuf_iterator<char>(file), {});
+    }
+  } catch (const std::system_error&) {  // a folder, for instance
     throw UsageError(fmt::format("cannot read file names from '{}'", printable(path)));
   }
   std::vector<std::string> names;

@@ -17,6 +17,7 @@
 
 #include "cli/common/byte_size.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/process.h"
 #include "cli/common/progress_line.h"
 #include "cli/records/order_check.h"
 #include "cli/records/order_summary_json.h"
@@ -112,11 +113,12 @@ OrderReport check_files(const CheckOptions& options, const std::stop_token& stop
 
 std::string text_of(const std::string& path) {
   try {
-    std::ifstream file(path == "-" ? "/dev/stdin" : path, std::ios::binary);
+    if (path == "-") return rest_of_standard_input();
+    std::ifstream file(path, std::ios::binary);
     std::string text{std::istreambuf_iterator<char>(file), {}};
     if (!file.is_open() || file.bad()) throw Error(errno, "read the summary '" + path + "'");
     return text;
-  } catch (const std::ios_base::failure& error) {  // a folder, for one
+  } catch (const std::system_error& error) {  // a folder, for one
     throw Error(error.code().value(), "read the summary '" + path + "'");
   }
 }

@@ -383,6 +383,6 @@ int run(int argc, char** argv) noexcept {
 
 // Errors go to standard error, one line each, and make the exit code kExitError.
 int main(int argc, char** argv) {
-  vortex::cli::occupy_closed_standard_descriptors();
+  vortex::cli::occupy_closed_standard_descriptors(false);
   return vortex::cli::run(argc, argv);
 }

@@ -6,6 +6,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -294,17 +295,19 @@ class Files(Comparison):
         for arguments in (["a"], ["-m", "b", "b"], ["-c", "b"], ["-u", "-"]):
             self.compare("-T", "missing", *arguments, stdin=b"2\n1\n")
         self.put("many", b"".join(b"%d\n" % i for i in range(1000000)))
-        self.compare("-T", "missing", "-S1M", "many", errors=False)
+        for size in "1M", "0", "0%":
+            self.compare("-T", "missing", "-S", size, "many", errors=False)
 
     def test_standard_input_that_is_a_file_is_left_at_its_end(self):
         self.put("in", b"b\na\n" * 3000)
         self.put("more", b"c\n")
-        for arguments in (), ("-m",), ("-", "more"), ("-o", "out"):
+        for arguments in (), ("-m",), ("-", "more"), ("-o", "out"), ("-c",), ("-C", "-r"):
             left = []
             for program in GNU, OURS:
                 with open(self.folder / "in", "rb") as stdin:
-                    subprocess.run([program, *arguments], cwd=self.folder, stdin=stdin, check=True,
-                                   env=self.environment(), stdout=subprocess.DEVNULL)
+                    subprocess.run([program, *arguments], cwd=self.folder, stdin=stdin, check=False,
+                                   env=self.environment(), stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
                     left.append(os.lseek(stdin.fileno(), 0, os.SEEK_CUR))
             self.assertEqual(left[0], left[1], arguments)
 
@@ -314,6 +317,17 @@ class Files(Comparison):
         self.put("names", b"a\0b\0")
         self.compare("--files0-from=names")
         self.compare("--files0-from=-", stdin=b"b\0a")
+        # From where it stands, and what cannot be opened by its name.
+        self.put("rest", b"xx\0b\0a")
+        self.assertEqual(*(self.sorted_names_behind(3, program) for program in (GNU, OURS)))
+        reading, writing = socket.socketpair()
+        with reading, writing:
+            writing.sendall(b"b\0a\0")
+            writing.shutdown(socket.SHUT_WR)
+            self.assertEqual(self.run_sort(OURS, ["--files0-from=-"], reading).stdout, b"0\n1\n2\n")
+        with open(os.devnull, "wb") as unreadable:
+            self.assertEqual(*(self.run_sort(program, ["--files0-from=-"], unreadable).stderr
+                               for program in (GNU, OURS)))
         for names in (b"", b"a\0\0b", b"a\0missing", b"a\0-\0"):
             self.put("names", names)
             self.compare("--files0-from", "names")
@@ -321,6 +335,12 @@ class Files(Comparison):
         self.compare("--files0-from=names", "a")
         for missing in ("missing", "", "."):
             self.compare(f"--files0-from={missing}")
+
+    def sorted_names_behind(self, offset, program):
+        with open(self.folder / "rest", "rb") as names:
+            os.lseek(names.fileno(), offset, os.SEEK_SET)
+            done = self.run_sort(program, ["--files0-from=-"], names)
+            return done.returncode, done.stdout, os.lseek(names.fileno(), 0, os.SEEK_CUR)
 
     def test_randomness_from_a_file(self):
         self.put("source", bytes(range(100, 140)))
@@ -344,6 +364,7 @@ class Refusals(Comparison):
                 ["-dn"], ["-n", "-M"], ["-hV"], ["-k1,1iM"], ["-gn", "-r"], ["-t", "ab"], ["-t", ""],
                 ["-t,", "-t:"], ["-S", "abc"], ["-S1x"], ["-S", "99999999999999999999"], ["-S1%%"],
                 ["-S", "99999999999999999999%"], ["-S", "9999999999999999999%"],
+                ["-S10e"], ["-S1p"], ["-S1z"], ["-S1y"], ["-S1B"],
                 ["-o", "x", "-o", "y"], ["-cC"], ["-c", "a", "b"], ["-C", "-o", "x", "a"],
                 ["--parallel=0"], ["--parallel=x"], ["--batch-size=x"], ["--sort=n"], ["missing"], ["-c", "missing"], ["a", "missing"], ["-m", "missing"],
                 ["--parallel=-1"], ["--parallel=1x"], ["--batch-size=-1"], ["-S", "-1"], ["-S", "16E"],
@@ -378,7 +399,9 @@ class Refusals(Comparison):
                 with open("/dev/full", "wb") as full:
                     codes.append(self.run_sort(program, arguments, stdout=subprocess.DEVNULL,
                                                stderr=full).returncode)
-            self.assertEqual(*codes, arguments)
+                codes.append(self.run_sort(program, arguments, stdout=subprocess.DEVNULL,
+                                           stderr=subprocess.DEVNULL, limit=lambda: os.close(2)).returncode)
+            self.assertEqual(codes[:2], codes[2:], arguments)
 
     def test_numbers_may_have_a_sign(self):
         for number in ("-S+1M", "-S 1M", "-S\t+1M", "--parallel=+2", "--parallel= 2", "--batch-size=+2"):
