@@ -10,8 +10,8 @@ namespace vortex::cli {
 namespace {
 
 // The signal that the destructor sends to end the thread, and that the thread sends to wake the
-// thread that made the Interrupt.
-constexpr int kWake = SIGUSR2;
+// thread that made the Interrupt. Nobody else has a use for it, but anybody may send it.
+const int kWake = SIGRTMAX - 1;
 constexpr long kFirstPauseMs = 50;
 constexpr long kLongestPauseMs = 10'000;
 // The usual one would be most of what a program with little address space has.
@@ -47,12 +47,20 @@ std::stop_token Interrupt::start() {
   started_ = pthread_create(&thread_, &attributes, body, this) == 0;
   pthread_attr_destroy(&attributes);
   pthread_sigmask(SIG_SETMASK, &others, nullptr);
-  if (!started_) restore();
+  if (!started_) {
+    restore();
+    return source_.get_token();
+  }
+  // Whoever started the program may have blocked it.
+  sigemptyset(&others);
+  sigaddset(&others, kWake);
+  pthread_sigmask(SIG_UNBLOCK, &others, nullptr);
   return source_.get_token();
 }
 
 Interrupt::~Interrupt() {
   if (!started_) return;
+  ending_ = true;
   pthread_kill(thread_, kWake);
   pthread_join(thread_, nullptr);
   restore();
@@ -71,8 +79,8 @@ void Interrupt::wait_for_signal() noexcept {
     if (requested) pause_ms = std::min(2 * pause_ms, kLongestPauseMs);
     const int signal =
         requested ? sigtimedwait(&signals_, nullptr, &pause) : sigwaitinfo(&signals_, nullptr);
-    if (signal == kWake) return;
-    if (signal > 0) {
+    if (ending_) return;
+    if (signal > 0 && signal != kWake) {
       received_.store(signal);
       source_.request_stop();
     }

@@ -17,7 +17,7 @@ namespace vortex::cli {
 // nothing else is cut short, and the pauses grow, so that what begins anew each time gets done.
 // The first process of a container, which the kernel spares signals that it does not handle, is
 // asked like any other. Where the system refuses the thread that waits for signals, they do what
-// they did before. To be started before any other thread, one at a time. Uses SIGUSR2.
+// they did before. To be started before any other thread, one at a time. Uses SIGRTMAX - 1.
 class Interrupt {
  public:
   Interrupt() = default;
@@ -51,6 +51,7 @@ class Interrupt {
   struct sigaction action_before_ {};
   const pthread_t maker_ = pthread_self();
   std::atomic<int> received_{0};
+  std::atomic<bool> ending_{false};
   bool started_ = false;
   pthread_t thread_{};
 };

@@ -889,20 +889,36 @@ class Sort(Program):
                 message = self.refusal("sort", "-m", *names, "-o", "out", "--record", 8, "-S",
                                        memory, "--prefetch", policy, "--block", "16k")
                 self.assertIn("'part33' is not sorted", message)
-                self.assertIn("record 201, at offset 1608", message)
+                self.assertIn("record 202, at offset 1608", message)
         self.assertFalse((self.folder / "out").exists())
 
-    def end_while_it_waits(self, number, *arguments):
-        """Starts the program, and ends it by a signal when it waits."""
-        waiter = subprocess.Popen(
-            [PROGRAM, *map(str, arguments)], cwd=self.folder, stderr=subprocess.DEVNULL,
-            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
+    def end_while_it_waits(self, number, *arguments, blocked=()):
+        """Starts the program, and ends it by a signal when it waits. It has got the blocked ones before."""
+        def prepare():
+            signal.signal(number, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
+
+        waiter = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.folder,
+                                  stderr=subprocess.DEVNULL, preexec_fn=prepare)
+        self.addCleanup(waiter.kill)
         # Its second thread is the one that takes the signals.
         status = pathlib.Path(f"/proc/{waiter.pid}/status")
         while not re.search(r"^Threads:\s+([2-9]|\d\d)", status.read_text(), re.MULTILINE):
             self.assertIsNone(waiter.poll())
+        for other in blocked:
+            waiter.send_signal(other)
         waiter.send_signal(number)
         self.assertEqual(waiter.wait(timeout=60), -number)
+
+    def test_signals_that_were_blocked_leave_the_others_their_way(self):
+        os.mkfifo(self.folder / "fifo")
+        for blocked in signal.SIGUSR2, signal.SIGRTMAX - 1:
+            self.end_while_it_waits(signal.SIGTERM, "check", "fifo", blocked=[blocked])
+
+    def test_signals_that_are_none_of_the_programs_end_it(self):
+        os.mkfifo(self.folder / "fifo")
+        for number in signal.SIGUSR1, signal.SIGUSR2:
+            self.end_while_it_waits(number, "check", "fifo")
 
     def test_a_signal_ends_a_sort_that_waits_for_a_fifo(self):
         os.mkfifo(self.folder / "fifo")
