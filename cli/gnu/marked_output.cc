@@ -13,8 +13,11 @@
 #include <cerrno>
 #include <cstring>
 #include <cwchar>
+#include <exception>
 #include <system_error>
 #include <utility>
+
+#include "vortex/error.h"
 
 namespace vortex::cli {
 
@@ -141,27 +144,33 @@ MarkedOutput::~MarkedOutput() { end(); }
 // Reads the pipe to its end even if nothing can be written: the sort must not wait, or be killed
 // for a pipe that nobody reads.
 void MarkedOutput::pass_on() noexcept {
-  std::string batch(kBatch, '\0');
-  std::string line;
-  std::string text;
+  std::array<char, kBatch> batch;
   for (;;) {
     const ssize_t count = read(pipe_, batch.data(), batch.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
-    std::string_view left(batch.data(), static_cast<std::size_t>(count));
-    while (!left.empty()) {
-      const std::size_t end = left.find(delimiter_);
-      line += left.substr(0, end);
-      if (end == left.npos) break;
-      marks_.append(line, text);
-      line.clear();
-      left.remove_prefix(end + 1);
-      if (text.size() < kBatch) continue;
-      if (error_ == 0) error_ = write_all(output_, text);
-      text.clear();
-    }
+    mark({batch.data(), static_cast<std::size_t>(count)});
   }
-  if (error_ == 0) error_ = write_all(output_, text);
+  if (error_ == 0) error_ = write_all(output_, text_);
+}
+
+// Takes the next bytes of the lines, which may end within one.
+void MarkedOutput::mark(std::string_view lines) noexcept {
+  try {
+    while (error_ == 0 && !lines.empty()) {
+      const std::size_t end = lines.find(delimiter_);
+      line_ += lines.substr(0, end);
+      if (end == lines.npos) return;
+      marks_.append(line_, text_);
+      line_.clear();
+      lines.remove_prefix(end + 1);
+      if (text_.size() < kBatch) continue;
+      error_ = write_all(output_, text_);
+      text_.clear();
+    }
+  } catch (const std::exception& exception) {  // a line is long, and there is one more for each key
+    error_ = errno_of(exception, ENOMEM);
+  }
 }
 
 void MarkedOutput::end() noexcept {

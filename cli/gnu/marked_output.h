@@ -50,13 +50,16 @@ class MarkedOutput {
  private:
   void collect();
   void pass_on() noexcept;
+  void mark(std::string_view lines) noexcept;
   void end() noexcept;
 
   const KeyMarks marks_;
   const char delimiter_;
-  int output_ = -1;  // where standard output led
-  int pipe_ = -1;    // its end to read from, or the memory where there is no thread
-  int error_ = 0;    // of writing
+  int output_ = -1;   // where standard output led
+  int pipe_ = -1;     // its end to read from, or the memory where there is no thread
+  int error_ = 0;     // of writing, or of memory
+  std::string line_;  // that has begun
+  std::string text_;  // that is to be written
   bool ended_ = false;
   std::thread thread_;
 };

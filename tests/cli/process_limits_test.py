@@ -89,6 +89,13 @@ class Memory(Limits):
         self.assertIn("File too large", errors)
         self.assertEqual(sorted(os.listdir(self.folder)), ["in"])
 
+    def test_marks_that_do_not_fit_are_an_error(self):
+        self.put("in", b"x" * (16 * MIB) + b"\n")
+        code, _, errors = self.outcome(OURS, "--debug", "-S64M", *[f"-k1.{16 * MIB}"] * 40, "in",
+                                       limit=under({resource.RLIMIT_AS: 600 * MIB}))
+        self.assertEqual(code, 2, errors)
+        self.assertIn("write failed: Cannot allocate memory", errors)
+
     def test_sorts_in_runs_fit_as_well(self):
         self.put("in", self.lines(700_000))  # 19 MB
         limit = under({resource.RLIMIT_AS: 160 * MIB})
