@@ -157,7 +157,7 @@ std::string describe_descent(const OrderReport& report) {
     if (record < file.records) break;
     record -= file.records;
   }
-  return fmt::format("record {} of '{}' (byte {}) belongs before the record before it", record,
+  return fmt::format("record {} of '{}' (byte {}) belongs before the record before it", record + 1,
                      printable(path), record * report.format.record_bytes());
 }
 

@@ -267,8 +267,9 @@ void RecordFiles::merge_inputs(std::size_t first, std::size_t last, RecordOutput
   if (found && !sorted.full()) {
     const auto offset = static_cast<std::uint64_t>(found->record - sequences[found->input].begin);
     throw Error(EINVAL, "'" + files_.input(names[found->input]).name() +
-                            "' is not sorted: record " + std::to_string(offset / record_bytes_) +
-                            ", at offset " + std::to_string(offset) +
+                            "' is not sorted: record " +
+                            std::to_string(offset / record_bytes_ + 1) + ", at offset " +
+                            std::to_string(offset) +
                             ", comes before the one in front of it; only sorted inputs can be "
                             "merged");
   }

@@ -133,7 +133,7 @@ class Check(Program):
         numbers[88888] = 6
         self.put("x", b"".join(n.to_bytes(4, "big") for n in numbers))
         done = self.run_vortex("check", "x", "--record", "4", "--json", code=1)
-        self.assertIn("record 77777 of 'x' (byte 311108)", done.stderr.decode())
+        self.assertIn("record 77778 of 'x' (byte 311108)", done.stderr.decode())
         found = json.loads(done.stdout)
         self.assertEqual((found["first_descent"], found["descents"]), (77777, 2))
         # In two files, one after the other, it is counted from the beginning of its own.
@@ -141,7 +141,7 @@ class Check(Program):
         self.put("a", data[:4 * 60000])
         self.put("b", data[4 * 60000:])
         done = self.run_vortex("check", "a", "b", "--record", "4", code=1)
-        self.assertIn("record 17777 of 'b' (byte 71108)", done.stderr.decode())
+        self.assertIn("record 17778 of 'b' (byte 71108)", done.stderr.decode())
 
     def test_parts_combine(self):
         source = random.Random(3)
@@ -1070,7 +1070,7 @@ class CommandLine(Program):
         self.put(name, b"20" * 50 + b"10" * 50)
         for arguments in ((), ("--json",)):
             done = self.run_vortex("check", name, *arguments, code=1)
-            self.assertIn(f"record 1 of '{shown}'", done.stderr.decode())
+            self.assertIn(f"record 2 of '{shown}'", done.stderr.decode())
             self.assertNotIn(b"\x1b", done.stdout + done.stderr)
         self.assertNotIn(b"\x1b", self.run_vortex("gen", name, "-n", 1).stdout)
         (self.folder / name).unlink()
