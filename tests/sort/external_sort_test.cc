@@ -868,7 +868,7 @@ class ExternalSortDevice : public ::testing::Test {
 };
 
 // The last merge is divided as the memory allows, many folders or few.
-TEST(ExternalSort, RunsOfSortedInputsAreMergedInAnyMemory) {
+TEST(ExternalSortMerging, RunsOfSortedInputsAreMergedInAnyMemory) {
   auto random = test_random();
   const FormatOrder order(RecordFormat(8, {}));
   for (const unsigned folders : {5U, 9U}) {
