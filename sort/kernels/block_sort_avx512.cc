@@ -17,15 +17,6 @@ namespace {
 template <typename Lanes>
 constexpr std::size_t kBlock = kBlockOfWords<typename Lanes::Record>;
 
-template <typename Lanes>
-VORTEX_NETWORK_TARGET __m512i load(const typename Lanes::Record* words) noexcept {
-  return _mm512_load_si512(words);
-}
-template <typename Lanes>
-VORTEX_NETWORK_TARGET void store(typename Lanes::Record* words, __m512i v) noexcept {
-  _mm512_store_si512(words, v);
-}
-
 // Sorts a bitonic sequence of `count` words, blocks of a number that is a power of two.
 template <typename Lanes>
 VORTEX_AVX512 void clean(typename Lanes::Record* words, std::size_t count) noexcept {
@@ -33,10 +24,10 @@ VORTEX_AVX512 void clean(typename Lanes::Record* words, std::size_t count) noexc
   if (count > kBlock<Lanes>) {
     const std::size_t half = count / 2;
     for (std::size_t i = 0; i < half; i += Lanes::kLanes) {
-      __m512i low = load<Lanes>(words + i), high = load<Lanes>(words + half + i);
+      __m512i low = _mm512_load_si512(words + i), high = _mm512_load_si512(words + half + i);
       Lanes::exchange(low, high);
-      store<Lanes>(words + i, low);
-      store<Lanes>(words + half + i, high);
+      _mm512_store_si512(words + i, low);
+      _mm512_store_si512(words + half + i, high);
     }
     clean<Lanes>(words, half);
     clean<Lanes>(words + half, half);
@@ -44,11 +35,11 @@ VORTEX_AVX512 void clean(typename Lanes::Record* words, std::size_t count) noexc
   }
   __m512i v[kRegisters];
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < kRegisters; ++i) v[i] = load<Lanes>(words + i * Lanes::kLanes);
+  for (std::size_t i = 0; i < kRegisters; ++i) v[i] = _mm512_load_si512(words + i * Lanes::kLanes);
   clean_between_registers<Lanes, kRegisters>(v);
   clean_between_lanes<Lanes, kRegisters, Lanes::kLanes>(v);
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < kRegisters; ++i) store<Lanes>(words + i * Lanes::kLanes, v[i]);
+  for (std::size_t i = 0; i < kRegisters; ++i) _mm512_store_si512(words + i * Lanes::kLanes, v[i]);
 }
 
 // Merges the sorted halves of such words.
@@ -57,11 +48,11 @@ VORTEX_AVX512 void merge_halves(typename Lanes::Record* words, std::size_t count
   const std::size_t half = count / 2;
   for (std::size_t i = 0; i < half; i += Lanes::kLanes) {
     auto* const mirrored = words + count - Lanes::kLanes - i;
-    __m512i low = load<Lanes>(words + i);
-    __m512i high = Lanes::template reverse<Lanes::kLanes>(load<Lanes>(mirrored));
+    __m512i low = _mm512_load_si512(words + i);
+    __m512i high = Lanes::template reverse<Lanes::kLanes>(_mm512_load_si512(mirrored));
     Lanes::exchange(low, high);
-    store<Lanes>(words + i, low);
-    store<Lanes>(mirrored, high);
+    _mm512_store_si512(words + i, low);
+    _mm512_store_si512(mirrored, high);
   }
   clean<Lanes>(words, half);
   clean<Lanes>(words + half, half);

@@ -25,6 +25,39 @@ void small_sort_pair64_by_place(const Pair64* in, std::size_t count, Pair64* out
       in, count, out, [](const Pair64& pair) { return pair.key; }, kSortWords);
 }
 
+struct WordsOfPlaces {
+  int place_bits;
+  int dropped;
+};
+
+WordsOfPlaces add_places(std::uint64_t* bits, std::size_t count) noexcept {
+  std::uint64_t low = bits[0], high = bits[0];
+  for (std::size_t i = 1; i < count; ++i) {
+    low = std::min(low, bits[i]);
+    high = std::max(high, bits[i]);
+  }
+  const auto place_bits = static_cast<int>(std::bit_width(count - 1));
+  const int dropped = std::max(static_cast<int>(std::bit_width(high - low)) + place_bits - 64, 0);
+  for (std::size_t i = 0; i < count; ++i) {
+    bits[i] = (bits[i] - low) >> dropped << place_bits | i;
+  }
+  return {place_bits, dropped};
+}
+VORTEX_WIDE_LOOPS WordsOfPlaces add_places_wide(std::uint64_t* bits, std::size_t count) noexcept {
+  return add_places(bits, count);
+}
+
+std::size_t neighbours_within(const std::uint64_t* words, std::size_t count,
+                              std::uint64_t mask) noexcept {
+  std::size_t within = 0;
+  for (std::size_t i = 1; i < count; ++i) within += (words[i] ^ words[i - 1]) <= mask ? 1 : 0;
+  return within;
+}
+VORTEX_WIDE_LOOPS std::size_t neighbours_within_wide(const std::uint64_t* words, std::size_t count,
+                                                     std::uint64_t mask) noexcept {
+  return neighbours_within(words, count, mask);
+}
+
 }  // namespace
 
 template <>
@@ -95,43 +128,6 @@ const char* isa_name(Isa isa) noexcept {
                                  Named{Isa::kAvx512, "AVX-512"}};
   return name_in(kNames, isa);
 }
-
-namespace {
-
-struct WordsOfPlaces {
-  int place_bits;
-  int dropped;
-};
-
-WordsOfPlaces add_places(std::uint64_t* bits, std::size_t count) noexcept {
-  std::uint64_t low = bits[0], high = bits[0];
-  for (std::size_t i = 1; i < count; ++i) {
-    low = std::min(low, bits[i]);
-    high = std::max(high, bits[i]);
-  }
-  const auto place_bits = static_cast<int>(std::bit_width(count - 1));
-  const int dropped = std::max(static_cast<int>(std::bit_width(high - low)) + place_bits - 64, 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    bits[i] = (bits[i] - low) >> dropped << place_bits | i;
-  }
-  return {place_bits, dropped};
-}
-VORTEX_WIDE_LOOPS WordsOfPlaces add_places_wide(std::uint64_t* bits, std::size_t count) noexcept {
-  return add_places(bits, count);
-}
-
-std::size_t neighbours_within(const std::uint64_t* words, std::size_t count,
-                              std::uint64_t mask) noexcept {
-  std::size_t within = 0;
-  for (std::size_t i = 1; i < count; ++i) within += (words[i] ^ words[i - 1]) <= mask ? 1 : 0;
-  return within;
-}
-VORTEX_WIDE_LOOPS std::size_t neighbours_within_wide(const std::uint64_t* words, std::size_t count,
-                                                     std::uint64_t mask) noexcept {
-  return neighbours_within(words, count, mask);
-}
-
-}  // namespace
 
 KeyedPlaces KeyedPlaces::make(std::uint64_t* bits, std::size_t count) noexcept {
   const bool wide = isa_in_use() == Isa::kAvx512;
