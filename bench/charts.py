@@ -27,7 +27,7 @@ CHARTS = {
                       r"remap\w*|alias\w+"),
     "sort_chain": (r"(?P<case>\w+)/(?P<who>\w+)", r"chained"),
     "sort_disks": (r"(?P<case>\w+)/(?P<who>\w+)", r".*"),
-    "sort_inplace": (r"(?P<who>(?!radix_sort_\d)\w+)/(?P<case>\w+/(?:uniform|zipf|sorted))/(?P<size>\d+)",
+    "sort_inplace": (r"(?P<who>(?!radix_sort_(?:\d|buckets))\w+)/(?P<case>\w+/(?:uniform|zipf|sorted))/(?P<size>\d+)",
                      r"vortex_\w+|radix_sort"),
     "sort_lines": (r"(?P<case>\w+)/(?P<who>\w+)", r"vortex"),
     "split_disks": (r"(?P<who>\w+)/(?P<case>disks:\d+)", r"partition|read_back"),
@@ -41,12 +41,12 @@ CHARTS = {
 Bar = collections.namedtuple("Bar", "who ours rate least most")
 
 # Benchmarks whose chart has heat maps as well, of each title: rows with the same `case` and the same `size`, a
-# logarithm, make a cell, the rate of the best of ours over that of the best peer. The second pattern is for ours.
+# logarithm, make a cell, the rate of ours over that of the best peer. The second pattern is for ours.
 HEAT_MAPS = {
     "sort_inplace": {
-        "one thread": (r"(?P<who>(?!radix_sort|algorithm9|tbb|\w+_threads)\w+)/(?P<case>\w+/\w+)/(?P<size>\d+)",
-                       r"vortex_\w+"),
-        "all threads": (r"(?P<who>(?!radix_sort|algorithm9|vortex_(?!sort_threads))\w+)"
+        "one thread": (r"(?P<who>(?!radix_sort|algorithm9|tbb|std_stable|vortex_(?!sort/)|\w+_threads)\w+)"
+                       r"/(?P<case>\w+/\w+)/(?P<size>\d+)", r"vortex_sort"),
+        "all threads": (r"(?P<who>(?!radix_sort|algorithm9|std_stable|vortex_(?!sort_threads))\w+)"
                         r"/(?P<case>\w+/\w+)/(?P<size>\d+)", r"vortex_sort_threads"),
     },
 }
