@@ -38,21 +38,19 @@ using Pair = KeyValue<std::uint64_t, std::uint64_t>;
 // What the calls work on. Few keys are several arrays, 2^18 keys together.
 template <typename K>
 struct Arrays {
-  Arrays(Keys kind, std::size_t count) : count(count), keys(std::max(count, std::size_t{1} << 18)) {
-    std::vector<K> some(count);
-    std::size_t at = 0;
-    bench::for_each_key(kind, count, [&](std::uint64_t key) {
-      // The upper half of narrow keys is where the differences are.
-      some[at++] = static_cast<K>(sizeof(K) == 4 ? key ^ key >> 32 : key);
-    });
-    given = some;
+  Arrays(Keys kind, std::size_t count)
+      : count(count), keys(std::max(count, std::size_t{1} << 18)), given(keys.records().size()) {
+    // Each array has keys of its own: a processor that sees the same ones learns where they go.
+    for (std::size_t first = 0; first < given.size(); first += count) {
+      std::size_t at = first;
+      const auto take = [&](std::uint64_t key) {
+        // The upper half of narrow keys is where the differences are.
+        given[at++] = static_cast<K>(sizeof(K) == 4 ? key ^ key >> 32 : key);
+      };
+      bench::for_each_key(kind, count, take, 1 + first / count);
+    }
   }
-  // The same keys in each of the arrays.
-  void fill() {
-    const std::span<K> all = keys.records();
-    for (std::size_t at = 0; at < all.size(); at += count)
-      std::copy(given.begin(), given.end(), all.begin() + static_cast<std::ptrdiff_t>(at));
-  }
+  void fill() { std::copy(given.begin(), given.end(), keys.records().begin()); }
 
   std::size_t count;
   WarmArray<K> keys;
