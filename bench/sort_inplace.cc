@@ -3,9 +3,10 @@
 //   vortex_sort   vortex::sort on ordinary memory, with one thread
 //   vortex_sort_threads  the same on all cores that the process may use
 //   vortex_into, vortex_into_threads  vortex::sort_into of structs, to an array that is touched
-//   radix_sort    vortex::radix_sort: a vanishing array through bucket streams. 2^6 of them with
-//                 blocks of 2 MiB, 2^8 for 2^30 records; rows radix_sort_KIB have blocks of that
-//                 size and 2^7 buckets
+//   vortex_stable, std_stable_sort  of pairs, those with equal keys in their order
+//   radix_sort    vortex::radix_sort of a vanishing array with blocks of 2 MiB, by its own plan
+//   radix_sort_buckets  through 2^6 bucket streams, 2^8 for 2^30 records, whatever the keys; rows
+//                 radix_sort_KIB have blocks of that size and 2^7 buckets
 //   radix_sort_threads  the same arrays on all cores that the process may use
 //   algorithm9_plain, algorithm9_wc  vortex::bucket_sort: the paper's Algorithm 9 through 2^7
 //                 streams with blocks of 1 MiB, by plain stores, or gathered and stored past the
@@ -13,13 +14,13 @@
 //   std_sort, spreadsort (Boost), highway (Debian's), lsd_radix (out of place)
 //   tbb           tbb::parallel_sort, on all processors; the others use one thread
 //
-// Rows are SORT/RECORD/KEYS/lg n. Records are u64 and u32 keys, pairs of a key and a value of 8
-// (pair) or 4 bytes each (half_pair), and structs of 8 to 256 bytes. Their keys, of 4 bytes in
-// struct_8, struct_12 and struct_100, of 10 bytes of text in text_100 and of 8 in others, are the
-// last members: vortex_sort takes them as members, vortex_lambda as functions. Every sort's memory
-// is warmed before, and filling it is not timed. Several small arrays are sorted one after the
-// other, 2^18 records together. The counter `memory` is the peak of the resident size over the size
-// of the records, where the kernel tells; for sorts of vanishing arrays it is blocks and own
+// Rows are SORT/RECORD/KEYS/lg n. Records are u64, u32, double and float keys, pairs of a key and a
+// value of 8 (pair) or 4 bytes each (half_pair), and structs of 8 to 256 bytes. Their keys, of 4
+// bytes in struct_8, struct_12 and struct_100, of 10 bytes of text in text_100 and of 8 in others,
+// are the last members: vortex_sort takes them as members, vortex_lambda as functions. Every sort's
+// memory is warmed before, and filling it is not timed. Several small arrays are sorted one after
+// the other, 2^18 records together. The counter `memory` is the peak of the resident size over the
+// size of the records, where the kernel tells; for sorts of vanishing arrays it is blocks and own
 // memory, `epsilon` the part of it beyond the records (Table 9). By default n goes to 2^20;
 // VORTEX_BENCH_LG=27 raises the largest (peers stop at 2^27).
 #include <benchmark/benchmark.h>
@@ -229,15 +230,17 @@ struct Row {
 // Those that know numbers and pairs alone.
 template <typename Record>
 void add_sorts_of_numbers(std::vector<Row<Record>>& rows) {
+  for (const unsigned threads : {1u, 0u}) {
+    const auto as_planned = [threads](benchmark::State& state, Keys keys, int lg) {
+      by_calls<Record>(state, keys, lg, std::size_t{2} << 20, 7, {.threads = threads}, 0);
+    };
+    rows.push_back({threads == 1 ? "radix_sort" : "radix_sort_threads", as_planned, 20, 30});
+  }
   const auto through_buckets = [](benchmark::State& state, Keys keys, int lg) {
     const int bits = lg >= 30 ? 8 : 6;
-    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, bits, {}, bits);
+    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, bits, {.threads = 1}, bits);
   };
-  rows.push_back({"radix_sort", through_buckets, 20, 30});
-  const auto by_threads = [](benchmark::State& state, Keys keys, int lg) {
-    by_calls<Record>(state, keys, lg, std::size_t{2} << 20, 6, {}, 0);
-  };
-  rows.push_back({"radix_sort_threads", by_threads, 20, 30});
+  rows.push_back({"radix_sort_buckets", through_buckets, 20, 30});
   if constexpr (std::is_same_v<Record, std::uint64_t>) {
     for (const bool combining : {false, true}) {
       rows.push_back({combining ? "algorithm9_wc" : "algorithm9_plain",
@@ -283,6 +286,11 @@ std::vector<Row<Record>> rows() {
     }
   } else {
     add_sorts_of_numbers(rows);
+  }
+  if constexpr (std::is_same_v<Record, Pair> || std::is_same_v<Record, HalfPair>) {
+    add("vortex_stable", 30, [](Span records) { sort(records, {.stable = true, .threads = 1}); });
+    add("std_stable_sort", 27,
+        [](Span records) { std::stable_sort(records.begin(), records.end(), in_order); });
   }
   add("std_sort", 27, [](Span records) { std::sort(records.begin(), records.end(), in_order); });
   if constexpr (std::is_integral_v<std::remove_cvref_t<decltype(key_of(Record{}))>>) {
@@ -337,7 +345,8 @@ void register_block_sizes(int largest) {
     for (std::size_t kib = 64; kib <= 8192; kib *= 2) {
       register_row("radix_sort_" + std::to_string(kib) + "/u64/uniform/" + std::to_string(lg),
                    [kib, lg](benchmark::State& state) {
-                     by_calls<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7, {}, 7);
+                     by_calls<std::uint64_t>(state, Keys::kUniform, lg, kib << 10, 7,
+                                             {.threads = 1}, 7);
                    });
     }
   }
@@ -353,12 +362,15 @@ int main(int argc, char** argv) {
   const int largest = wanted != nullptr ? std::atoi(wanted) : 20;
   std::vector<bench::Ratio> ratios;
   std::vector<Keys> all;
-  for (int kind = 0; kind <= static_cast<int>(Keys::kAppended); ++kind) {
+  for (int kind = 0; kind <= static_cast<int>(Keys::kSawtooth); ++kind) {
     all.push_back(static_cast<Keys>(kind));
   }
   const Keys some[] = {Keys::kUniform, Keys::kZipf, Keys::kSorted, Keys::kPieces};
   register_all<std::uint64_t>("u64", all, largest, ratios);
   register_all<std::uint32_t>("u32", some, largest, ratios);
+  const Keys two[] = {Keys::kUniform, Keys::kSorted};
+  register_all<double>("f64", two, largest, ratios);
+  register_all<float>("f32", two, largest, ratios);
   register_all<Pair>("pair", some, largest, ratios);
   register_all<HalfPair>("half_pair", some, largest, ratios);
   register_all<Struct<std::uint32_t, 0>>("struct_8", some, largest, ratios);

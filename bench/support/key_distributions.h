@@ -25,14 +25,15 @@ enum class Keys {
   kOrganPipe,
   kPieces,    // four, each in order
   kAppended,  // in order, but for a sixty-fourth behind
+  kSawtooth,  // 64 pieces, each in order
 };
 
 inline const char* keys_name(Keys keys) {
   constexpr const char* kNames[] = {
-      "uniform",         "equal",         "few_distinct", "zipf",
-      "zipf_ranks",      "sorted",        "reversed",     "nearly_sorted",
-      "shared_prefix",   "one_bit_apart", "huge_bucket",  "two_values",
-      "thousand_values", "organ_pipe",    "pieces",       "appended"};
+      "uniform",     "equal",      "few_distinct",    "zipf",          "zipf_ranks",
+      "sorted",      "reversed",   "nearly_sorted",   "shared_prefix", "one_bit_apart",
+      "huge_bucket", "two_values", "thousand_values", "organ_pipe",    "pieces",
+      "appended",    "sawtooth"};
   return kNames[static_cast<int>(keys)];
 }
 
@@ -88,8 +89,9 @@ void for_each_key(Keys keys, std::size_t count, Take take, std::uint64_t seed = 
       case Keys::kOrganPipe:
         key = i < count / 2 ? i : count - 1 - i;
         break;
-      case Keys::kPieces: {
-        const std::size_t piece = count / 4 + 1;
+      case Keys::kPieces:
+      case Keys::kSawtooth: {
+        const std::size_t piece = count / (keys == Keys::kPieces ? 4 : 64) + 1;
         const std::uint64_t step = (std::uint64_t{1} << 32) / piece;
         key = i % piece * step + word % step;
         break;

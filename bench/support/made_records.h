@@ -13,7 +13,7 @@ namespace vortex::bench {
 
 template <typename Record>
 auto key_of(const Record& record) {
-  if constexpr (std::is_integral_v<Record>) {
+  if constexpr (std::is_arithmetic_v<Record>) {
     return record;
   } else {
     return record.key;
@@ -56,7 +56,7 @@ void fill_records(Keys keys, std::span<Record> out, std::uint64_t seed = 1) {
   std::size_t at = 0;
   const auto take = [&](std::uint64_t key) {
     if constexpr (sizeof(key_of(out[0])) == 4) key ^= key >> 32;
-    if constexpr (std::is_integral_v<Record>) {
+    if constexpr (std::is_arithmetic_v<Record>) {
       out[at] = static_cast<Record>(key);
     } else {
       out[at].key = key_from<decltype(out[at].key)>(key);
