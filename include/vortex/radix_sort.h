@@ -138,7 +138,7 @@ VORTEX_EXPORT RadixSortReport radix_sort_words(VanishingArrayBase& array, std::s
 // streams of the same pool; each bucket is then sorted and the result flows back into the array.
 // Keys of which a sample finds one to be a quarter are sorted by moving chunks within the array
 // (sort.h) instead, and so are arrays of fewer than 64 blocks and those whose pool has no blocks to
-// spare; numbers of few values are counted, as sort() does. Several threads move
+// spare; numbers of few values are counted, few runs merged, as sort() does. Several threads move
 // chunks, too: they begin and end within the call, where sort() of ordinary memory would take them
 // (from 2^20 records on, 2^21 of at most 8 bytes), and take the memory that it does. With buckets
 // every block that moves would interrupt all of them.

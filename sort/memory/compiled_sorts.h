@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/small_sort.h"
@@ -53,10 +54,12 @@ extern VORTEX_SORT_IN_PLACE(std::uint32_t, KeyOfWord, WordCodec<std::uint32_t>);
 extern VORTEX_SORT_IN_PLACE(std::uint64_t, KeyOfWord, WordCodec<std::uint64_t>);
 extern VORTEX_SORT_IN_PLACE(Pair64, KeyOfPair, PairCodec);
 
-// Sorts records that with_words() knows and that are their key, if their values are few, and
-// returns the bytes that it took, at most. 0: they need another sort, and nothing has changed.
-VORTEX_EXPORT std::size_t sort_few_words(void* array, std::size_t count, std::size_t record_bytes,
-                                         const SortKey& key, unsigned threads);
+// Sorts records that with_words() knows if they are few runs, or are their key and have few values,
+// and returns the bytes that it took, at most. None: they need another sort, and nothing has
+// changed.
+VORTEX_EXPORT std::optional<std::size_t> sort_simple_words(void* array, std::size_t count,
+                                                           std::size_t record_bytes,
+                                                           const SortKey& key, unsigned threads);
 
 // Sorts records of one of kCompiledSizes by any key, as sort_records() does.
 void sort_compiled_size(void* records, std::size_t count, std::size_t record_bytes,

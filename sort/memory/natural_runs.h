@@ -13,49 +13,92 @@
 #include <span>
 #include <vector>
 
+#include "sort/kernels/quick_sort.h"
 #include "sort/memory/run_merge.h"
 #include "vortex/detail/array/in_place_sort.h"
+#include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/record/record_codec.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
+// are_in_order() of words that are their keys, by loops whose vectors are as wide as may be.
+template <typename Bits, typename Codec>
+VORTEX_WIDE_LOOPS bool words_are_in_order(Presorted order, const Bits* words, std::size_t count,
+                                          const Codec& codec) noexcept {
+  constexpr std::size_t kFirst = 16, kBlock = 256, kAhead = 8192, kLine = 64;
+  // No branch: nobody foresees it.
+  const Bits descends = order == Presorted::kAscending ? 0 : 1;
+  for (std::size_t begin = 1, block = kFirst; begin < count; begin += block, block = kBlock) {
+    const std::size_t size = std::min(block, count - begin) + 1;
+    const auto* const soon = reinterpret_cast<const std::byte*>(words + begin) + kAhead;
+    for (std::size_t i = 0; i < block * sizeof(Bits); i += kLine) __builtin_prefetch(soon + i);
+    alignas(64) std::array<Bits, kBlock + 1> keys;
+    std::copy_n(words + begin - 1, size, keys.data());
+    codec.encode(keys.data(), size);
+    Bits wrong = 0;
+    for (std::size_t i = 1; i < size; ++i) wrong |= (keys[i - 1] > keys[i] ? 1 : 0) ^ descends;
+    if (wrong != 0) return false;
+  }
+  return true;
+}
+
+template <typename Bits>
+VORTEX_WIDE_LOOPS void exchange_mirrored_words(Bits* __restrict words, Bits* __restrict end,
+                                               std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) std::swap(words[i], *--end);
+}
+
 template <typename Record, typename KeyOf, typename Codec>
 class NaturalRuns {
  public:
-  // Of fewer records sorting is as fast as merging.
-  static constexpr std::size_t kMinRecords = 512;
-
   // Sorts the array if it is few runs; sort_rest(records, count) sorts what is behind them, a
-  // quarter at most, and is to change nothing if it throws. False, and nothing has changed: it
-  // needs sorting. Throws what sort_rest does, and std::bad_alloc, with nothing moved. Takes
-  // kMostMergeBytes for each thread, or five quarters of the array and 24 KiB where that is less;
-  // what sort_rest takes is given back before.
-  template <typename SortRest>
-  static bool sort(Record* records, std::size_t count, const KeyOf& key_of, const Codec& codec,
-                   unsigned threads, const SortRest& sort_rest) {
-    // Nearly all arrays that are in no order end here.
-    constexpr std::size_t kFirst = std::size_t{1} << 12;
+  // quarter at most, and is to change nothing if it throws. Returns the bytes that it took, at
+  // most: kMostMergeBytes for each thread, or five quarters of the array and 24 KiB where that is
+  // less; what sort_rest takes is given back before. None, and nothing has changed: the array needs
+  // sorting. Throws what sort_rest does, and std::bad_alloc, with nothing moved.
+  using SortRest = std::function<void(Record*, std::size_t)>;
+  static std::optional<std::size_t> sort(Record* records, std::size_t count, const KeyOf& key_of,
+                                         const Codec& codec, unsigned threads,
+                                         const SortRest& sort_rest) {
+    if (count < 2) return 0;
+    const EncodedKey encoded_key(key_of, codec);
+    const auto falls = [&](std::size_t i) {
+      return encoded_key(records[i]) < encoded_key(records[i - 1]);
+    };
+    // Nearly all arrays that are in no order end here, without a branch for each record.
+    constexpr std::size_t kLeast = 8, kFirst = std::size_t{1} << 12;
+    const bool descends = falls(1);
+    bool in_order_here = true;
+    for (std::size_t i = 2; i < std::min(count, kLeast); ++i) in_order_here &= falls(i) == descends;
+    if (!in_order_here) return std::nullopt;
+    const Presorted order = descends ? Presorted::kStrictlyDescending : Presorted::kAscending;
     const std::size_t first = std::min(kFirst, least_run(count));
-    if (presorted(records, first, EncodedKey(key_of, codec)) == Presorted::kNo) return false;
+    if (!in_order(order, records, first, encoded_key, codec)) return std::nullopt;
     // What finding runs takes beside looking at them is much of a small array.
-    if (count <= kSmall && sorted_or_reversed(records, count, EncodedKey(key_of, codec))) {
-      return true;
+    if (count <= kSmall && in_order(order, records, count, encoded_key, codec)) {
+      if (order != Presorted::kAscending) exchange(records, records + count, count / 2);
+      return 0;
     }
+    if (count < kMinRecords) return std::nullopt;
     const auto team_of = static_cast<unsigned>(
         count < 2 * kShare ? 1
                            : std::min({std::size_t{ThreadTeam::resolve(threads)}, count / kShare,
                                        std::size_t{kMostThreads}}));
     ThreadTeam team(team_of);
     NaturalRuns found(records, count, key_of, codec, team);
-    if (!found.find()) return false;
+    if (!found.find()) return std::nullopt;
     found.finish(sort_rest);
-    return true;
+    if (found.runs_.size() == 1) return 0;
+    return std::min(team.threads() * kMostMergeBytes,
+                    count * sizeof(Record) / 4 * 5 + (std::size_t{24} << 10));
   }
 
  private:
   using Merge = RunMerge<Record, KeyOf>;
   using Runs = std::vector<Run<Record>>;
+  // Of fewer records sorting is as fast as merging.
+  static constexpr std::size_t kMinRecords = 512;
   static constexpr std::size_t kShare = std::size_t{1} << 20, kSmall = std::size_t{1} << 16;
   static constexpr std::size_t kFew = std::size_t{1} << 21, kMostThreads = 128;
   // Of more runs merging takes as long as sorting.
@@ -129,9 +172,16 @@ class NaturalRuns {
   std::size_t count_in_order(Presorted order, const Record* first, std::size_t count) const {
     std::size_t low = 0, high = count + 1;
     for (std::size_t next = count; high - low > 1; next = low + (high - low) / 2) {
-      (are_in_order(order, first + low, next - low + 1, key_of_) ? low : high) = next;
+      (in_order(order, first + low, next - low + 1, key_of_, codec_) ? low : high) = next;
     }
     return low;
+  }
+  static bool in_order(Presorted order, const Record* records, std::size_t count,
+                       const EncodedKey<KeyOf, Codec>& key_of, const Codec& codec) {
+    if constexpr (kBareKeys<KeyOf>) {
+      if (isa_in_use() == Isa::kAvx512) return words_are_in_order(order, records, count, codec);
+    }
+    return are_in_order(order, records, count, key_of);
   }
 
   // Threads have cut runs where their parts begin.
@@ -154,7 +204,6 @@ class NaturalRuns {
     runs_.push_back(run);
   }
 
-  template <typename SortRest>
   void finish(const SortRest& sort_rest) {
     const std::size_t rest = count_ - end_;
     if (rest == 0 && runs_.size() == 1) {
@@ -195,8 +244,16 @@ class NaturalRuns {
 
   void reverse() {
     in_parts(count_ / 2, [&](std::size_t begin, std::size_t end) {
-      for (std::size_t i = begin; i < end; ++i) std::swap(records_[i], records_[count_ - 1 - i]);
+      exchange(records_ + begin, records_ + count_ - begin, end - begin);
     });
+  }
+
+  // `count` records with as many that end at `end`, the first with the last.
+  static void exchange(Record* records, Record* end, std::size_t count) noexcept {
+    if constexpr (kBareKeys<KeyOf>) {
+      if (isa_in_use() == Isa::kAvx512) return exchange_mirrored_words(records, end, count);
+    }
+    for (std::size_t i = 0; i < count; ++i) std::swap(records[i], *--end);
   }
 
   template <typename Body>

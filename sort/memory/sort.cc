@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <optional>
 
 #include "sort/kernels/quick_sort.h"
@@ -35,19 +36,6 @@ namespace {
 template <typename Record, typename KeyOf, typename Codec>
 void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& rules,
                 const Codec& codec, unsigned threads);
-
-// Sorts records that lie in order, or are few pieces in order.
-template <typename Record, typename KeyOf, typename Codec>
-bool sort_by_runs(Record* records, std::size_t count, const SortRules<Record, KeyOf>& rules,
-                  const Codec& codec, unsigned threads) {
-  using Runs = NaturalRuns<Record, KeyOf, Codec>;
-  if (count < Runs::kMinRecords) {
-    return sorted_or_reversed(records, count, EncodedKey(rules.key_of, codec));
-  }
-  return Runs::sort(
-      records, count, rules.key_of, codec, threads,
-      [&](Record* rest, std::size_t size) { sort_words(rest, size, rules, codec, threads); });
-}
 
 // Calls sort() for words in the codec's order.
 template <typename Bits, typename Codec, typename Sort>
@@ -106,7 +94,13 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
     if (sort_few(records, count, codec)) return;
     if (FewValues<Record, Codec>::sort({records, count}, codec, threads) != 0) return;
   }
-  if (sort_by_runs(records, count, rules, codec, threads)) return;
+  const auto sort_rest = [&](Record* rest, std::size_t size) {
+    sort_words(rest, size, rules, codec, threads);
+  };
+  if (NaturalRuns<Record, KeyOf, Codec>::sort(records, count, rules.key_of, codec, threads,
+                                              std::cref(sort_rest))) {
+    return;
+  }
   if constexpr (kBareKeys<KeyOf>) {
     if (sort_in_caches(records, count, rules.floats, codec)) return;
   }
@@ -190,16 +184,25 @@ void broken_bound(const char* line) noexcept {
   std::abort();
 }
 
-std::size_t sort_few_words(void* array, std::size_t count, std::size_t record_bytes,
-                           const SortKey& key, unsigned threads) {
-  std::size_t taken = 0;
+std::optional<std::size_t> sort_simple_words(void* array, std::size_t count,
+                                             std::size_t record_bytes, const SortKey& key,
+                                             unsigned threads) {
+  std::optional<std::size_t> taken;
   with_words(record_bytes, key,
-             [&]<typename Record, typename KeyOf, typename Codec>(const SortRules<Record, KeyOf>&,
-                                                                  const Codec& codec) {
+             [&]<typename Record, typename KeyOf, typename Codec>(
+                 const SortRules<Record, KeyOf>& rules, const Codec& codec) {
+               auto* const records = static_cast<Record*>(array);
                if constexpr (kBareKeys<KeyOf>) {
-                 taken = FewValues<Record, Codec>::sort({static_cast<Record*>(array), count}, codec,
-                                                        threads);
+                 taken = FewValues<Record, Codec>::sort({records, count}, codec, threads);
+                 if (*taken != 0) return;
                }
+               std::size_t for_rest = 0;
+               const auto sort_rest = [&](Record* rest, std::size_t size) {
+                 for_rest = sort_in_place(rest, size, rules, codec, threads);
+               };
+               taken = NaturalRuns<Record, KeyOf, Codec>::sort(records, count, rules.key_of, codec,
+                                                               threads, std::cref(sort_rest));
+               if (taken) taken = std::max(*taken, for_rest);
              });
   return taken;
 }

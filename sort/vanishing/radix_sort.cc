@@ -82,9 +82,11 @@ RadixSortReport radix_sort_words(VanishingArrayBase& array, std::size_t count,
   if (way.first_split_bits == 0) {
     first_radix_split(array, count, record_bytes, 0);
     report.peak_blocks = array.held_blocks();
-    report.working_bytes = sort_few_words(array.bytes(), count, record_bytes, own, way.threads);
-    report.epsilon_bytes = report.working_bytes;
-    if (report.working_bytes != 0) return report;
+    if (const auto taken =
+            sort_simple_words(array.bytes(), count, record_bytes, own, way.threads)) {
+      report.working_bytes = report.epsilon_bytes = *taken;
+      return report;
+    }
   }
   if (with_words(record_bytes, own, [&](const auto& rules, const auto& codec) {
         report =

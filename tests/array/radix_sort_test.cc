@@ -388,6 +388,40 @@ TEST(RadixSortTest, FewValuesAreCountedByAnyNumberOfThreads) {
   }
 }
 
+// Two pieces in order, the second descending, and some keys behind them.
+TEST(RadixSortTest, RunsAreMergedWhereTheyLie) {
+  auto random = test::test_random();
+  const auto expect_merged = [](const auto& values) {
+    using Record = typename std::decay_t<decltype(values)>::value_type;
+    for (const unsigned threads : {1u, 2u}) {
+      SCOPED_TRACE(threads);
+      Fixture<Record> fixture(values.size(), std::size_t{64} << 10, radix_sort_extra_blocks(7));
+      fixture.array.load(values);
+      const RadixSortReport report = radix_sort(fixture.array, {.threads = threads});
+      EXPECT_TRUE(test::same_bytes(fixture.result(),
+                                   test::stably_sorted_by(values, [](const Record& record) {
+                                     if constexpr (std::is_integral_v<Record>) {
+                                       return record;
+                                     } else {
+                                       return record.key;
+                                     }
+                                   })));
+      EXPECT_EQ(report.first_split_bits, 0);
+      EXPECT_EQ(report.peak_blocks, fixture.array_blocks);
+      // The keys behind the pieces take what sort() does.
+      EXPECT_LE(report.epsilon_bytes, threads * (std::size_t{9} << 20));
+    }
+  };
+  std::vector<std::uint64_t> values(kMany);
+  std::vector<KeyValue<std::uint64_t, std::uint64_t>> pairs(kMany);
+  for (std::size_t i = 0; i < kMany; ++i) {
+    values[i] = i < kMany / 2 ? 3 * i : i < kMany / 8 * 7 ? 3 * (kMany - i) : random() % kMany;
+    pairs[i] = {values[i], i};
+  }
+  expect_merged(values);
+  expect_merged(pairs);
+}
+
 // Each of two sorts at once, of arrays that share a pool, measures its own blocks.
 TEST(RadixSortTest, SortsOfOnePoolMeasureThemselves) {
   constexpr std::size_t kBlock = std::size_t{64} << 10;

@@ -536,6 +536,34 @@ TEST_OF_ONE_THREAD(Sort, FindsOutWhatIsInOrder) {
   EXPECT_EQ(presorted(values.data(), 0, key), Presorted::kAscending);
 }
 
+// Arrays that lie in order, and such with one key that does not, at the ends of what is looked at
+// together and anywhere.
+TYPED_TEST_OF_ONE_THREAD(SortKeysTest, InOrderButForOne) {
+  auto random = test::test_random();
+  for (const std::size_t count : {512u, 530u, 4096u, 65'536u, 65'537u, 70'001u}) {
+    std::vector<TypeParam> keys(count);
+    for (TypeParam& key : keys) {
+      const std::uint64_t word = random();
+      std::memcpy(&key, &word, sizeof(key));
+    }
+    const std::vector<TypeParam> expected = test::sorted(keys);
+    for (const std::size_t wrong : {count, std::size_t{16}, std::size_t{17}, std::size_t{272},
+                                    std::size_t{273}, count - 1, std::size_t{random() % count}}) {
+      for (const bool turned : {false, true}) {
+        keys = expected;
+        if (wrong < count) std::swap(keys[wrong], keys[random() % count]);
+        if (turned) std::reverse(keys.begin(), keys.end());
+        for (const Order order : {Order::kAscending, Order::kDescending}) {
+          auto given = keys, wanted = expected;
+          if (order == Order::kDescending) std::reverse(wanted.begin(), wanted.end());
+          vortex::sort(given, {.order = order, .threads = 1});
+          ASSERT_TRUE(test::same_bytes(wanted, given)) << count << ", wrong at " << wrong;
+        }
+      }
+    }
+  }
+}
+
 // Threads look for order in parts, the last of which is short.
 TEST(SortInOrder, ByThreads) {
   auto random = test::test_random();
