@@ -1,6 +1,9 @@
 // Records in the lanes of a register of AVX-512, as sorting_network.h compares and moves them.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+
 #include "vortex/detail/array/small_sort.h"
 
 #if defined(__x86_64__)
@@ -17,6 +20,16 @@
 #include "sort/kernels/sorting_network.h"
 
 namespace vortex { inline namespace v0 { namespace detail { namespace {
+
+// Which of the words of register i lie below `words`, as a mask with a bit for each lane.
+template <typename Mask>
+VORTEX_NETWORK_TARGET Mask mask_of(std::size_t words, std::size_t i) noexcept {
+  constexpr std::size_t kLanes = 8 * sizeof(Mask);
+  const std::size_t first = i * kLanes;
+  return words >= first + kLanes ? static_cast<Mask>(~0u)
+         : words > first         ? static_cast<Mask>((1u << (words - first)) - 1)
+                                 : 0;
+}
 
 // The lanes of the upper halves of groups of G lanes, as a mask.
 template <int G>
@@ -48,6 +61,7 @@ struct LanesU64 {
   using Record = std::uint64_t;
   using Vector = __m512i;
   static constexpr int kLanes = 8;
+  static constexpr Record kGreatest = ~Record{0};
 
   VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
     const Vector low = _mm512_min_epu64(a, b);
@@ -104,10 +118,47 @@ struct ComparedLanesU64 : LanesU64 {
   }
 };
 
+// Doubles, as their bits, none of which is a NaN: the processor takes the least of them in one
+// operation. Zeros of both signs are equal, and one may come out in place of another. No exception
+// is raised, and no flag, but denormals must count as themselves.
+struct LanesF64 : LanesU64 {
+  static constexpr Record kGreatest = std::uint64_t{0x7ff} << 52;  // infinity
+
+  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
+    const Vector low = least(a, b);
+    b = greatest(a, b);
+    a = low;
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
+    constexpr __mmask8 kUpper = static_cast<__mmask8>(upper_halves<G>());
+    const Vector low = least(a, b);
+    const Vector high = greatest(a, b);
+    a = _mm512_mask_mov_epi64(low, kUpper, high);
+    b = _mm512_mask_mov_epi64(high, kUpper, low);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
+    constexpr __mmask8 kUpper = static_cast<__mmask8>(upper_halves<G>());
+    return _mm512_mask_mov_epi64(least(a, b), kUpper, greatest(a, b));
+  }
+
+ private:
+  VORTEX_NETWORK_TARGET static Vector least(Vector a, Vector b) noexcept {
+    return _mm512_castpd_si512(
+        _mm512_min_round_pd(_mm512_castsi512_pd(a), _mm512_castsi512_pd(b), _MM_FROUND_NO_EXC));
+  }
+  VORTEX_NETWORK_TARGET static Vector greatest(Vector a, Vector b) noexcept {
+    return _mm512_castpd_si512(
+        _mm512_max_round_pd(_mm512_castsi512_pd(a), _mm512_castsi512_pd(b), _MM_FROUND_NO_EXC));
+  }
+};
+
 struct LanesU32 {
   using Record = std::uint32_t;
   using Vector = __m512i;
   static constexpr int kLanes = 16;
+  static constexpr Record kGreatest = ~Record{0};
 
   VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
     const Vector low = _mm512_min_epu32(a, b);

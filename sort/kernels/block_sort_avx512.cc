@@ -69,7 +69,7 @@ VORTEX_AVX512 void sort_blocks(typename Lanes::Record* words, std::size_t count,
   for (std::size_t at = 0; at < count; at += kBlock<Lanes>) {
     sort_few(words + at, std::min(count - at, kBlock<Lanes>), sorted + at);
   }
-  std::fill(sorted + count, sorted + size, static_cast<Word>(-1));
+  std::fill(sorted + count, sorted + size, Lanes::kGreatest);
   for (std::size_t half = kBlock<Lanes>; half < size; half *= 2) {
     // A second half that is padding alone is where it belongs.
     for (std::size_t at = 0; at + half < count; at += 2 * half) {
@@ -79,7 +79,49 @@ VORTEX_AVX512 void sort_blocks(typename Lanes::Record* words, std::size_t count,
   std::memcpy(words, sorted, count * sizeof(Word));
 }
 
+constexpr std::uint64_t kSignOfDouble = std::uint64_t{1} << 63;
+
+// How many of them are -0.0, or more than there are where one is a NaN.
+VORTEX_AVX512 std::size_t negative_zeros(const std::uint64_t* words, std::size_t count) noexcept {
+  const __m512i sign = _mm512_set1_epi64(static_cast<long long>(kSignOfDouble));
+  const __m512i infinity = _mm512_set1_epi64(static_cast<long long>(LanesF64::kGreatest));
+  unsigned zeros = 0, nans = 0;
+  std::size_t i = 0;
+  const auto look = [&](__m512i v) VORTEX_AVX512 {
+    zeros += static_cast<unsigned>(__builtin_popcount(_mm512_cmpeq_epi64_mask(v, sign)));
+    nans |= _mm512_cmpgt_epu64_mask(_mm512_andnot_si512(sign, v), infinity);
+  };
+  for (; i + 8 <= count; i += 8) look(_mm512_loadu_si512(words + i));
+  look(_mm512_maskz_loadu_epi64(mask_of<__mmask8>(count - i, 0), words + i));
+  return nans != 0 ? count + 1 : zeros;
+}
+
 }  // namespace
+
+VORTEX_AVX512 bool sort_doubles_avx512(std::uint64_t* words, std::size_t count,
+                                       bool descending) noexcept {
+  constexpr unsigned kDenormalsAreZeros = 1u << 6;
+  if ((_mm_getcsr() & kDenormalsAreZeros) != 0) return false;
+  const auto turn = [=] {
+    if (!descending) return;
+    for (std::size_t i = 0; i < count; ++i) words[i] ^= kSignOfDouble;
+  };
+  turn();
+  const std::size_t negative = negative_zeros(words, count);
+  if (negative > count) return turn(), false;
+  sort_blocks<LanesF64>(words, count, small_sort_f64_avx512);
+  if (negative != 0) {
+    const auto is_below = [](std::uint64_t word) {
+      return (word & kSignOfDouble) != 0 && word != kSignOfDouble;
+    };
+    auto* at = std::partition_point(words, words + count, is_below);
+    for (std::size_t i = 0; at != words + count && (*at & ~kSignOfDouble) == 0; ++at, ++i) {
+      *at = i < negative ? kSignOfDouble : 0;
+    }
+  }
+  turn();
+  return true;
+}
 
 VORTEX_AVX512 void block_sort_avx512(std::uint32_t* words, std::size_t count) noexcept {
   sort_blocks<LanesU32>(words, count, small_sort_u32_avx512);

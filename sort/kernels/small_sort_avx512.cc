@@ -15,16 +15,6 @@ namespace vortex { inline namespace v0 { namespace detail {
 
 namespace {
 
-// Which of the words of register i lie below `words`, as a mask with a bit for each lane.
-template <typename Mask>
-VORTEX_NETWORK_TARGET Mask mask_of(std::size_t words, std::size_t i) noexcept {
-  constexpr std::size_t kLanes = 8 * sizeof(Mask);
-  const std::size_t first = i * kLanes;
-  return words >= first + kLanes ? static_cast<Mask>(~0u)
-         : words > first         ? static_cast<Mask>((1u << (words - first)) - 1)
-                                 : 0;
-}
-
 // Transposes 8 registers of 8 words: word l of register r becomes word r of register l.
 VORTEX_NETWORK_TARGET void transpose_8x8(__m512i* v) noexcept {
   const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
@@ -97,7 +87,7 @@ VORTEX_NETWORK_TARGET void columns_in_order(__m512i* v, __m512i* out) noexcept {
 template <typename Lanes, int R, int kWhole>
 VORTEX_NETWORK_TARGET void sort_u64(const std::uint64_t* in, std::size_t count,
                                     std::uint64_t* out) noexcept {
-  const __m512i most = _mm512_set1_epi64(-1);
+  const __m512i most = _mm512_set1_epi64(static_cast<long long>(Lanes::kGreatest));
   __m512i v[R], ordered[R];
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
@@ -350,6 +340,12 @@ VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t co
   } else {
     sort_few_u64<LanesU64>(in, count, out);
   }
+}
+
+VORTEX_AVX512 void small_sort_f64_avx512(const std::uint64_t* in, std::size_t count,
+                                         std::uint64_t* out) noexcept {
+  if (count > 64) return sort_u64<LanesF64, 16, 8>(in, count, out);
+  sort_u64<LanesF64, 8, 0>(in, count, out);
 }
 
 VORTEX_AVX512 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count,

@@ -9,6 +9,8 @@
 namespace vortex { inline namespace v0 { namespace detail {
 
 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
+// Of doubles that sort_doubles_avx512() takes.
+void small_sort_f64_avx512(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
 // Of kBlockOfWords<std::uint32_t>, twice kMaxSmallSort, at most.
 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count, std::uint32_t* out) noexcept;
 void small_sort_pair64_avx512(const Pair64* in, std::size_t count, Pair64* out) noexcept;
@@ -32,6 +34,9 @@ template <typename Word>
 inline constexpr std::size_t kBlockOfWords = kMaxSmallSort * sizeof(std::uint64_t) / sizeof(Word);
 void block_sort_avx512(std::uint32_t* words, std::size_t count) noexcept;
 void block_sort_avx512(std::uint64_t* words, std::size_t count) noexcept;
+// Such words that are the bits of doubles, in the total order of these or the other way round.
+// Returns false, with nothing changed, where one is a NaN or denormals count as zeros.
+bool sort_doubles_avx512(std::uint64_t* words, std::size_t count, bool descending) noexcept;
 
 void small_sort_u64_avx2(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
 void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count, std::uint32_t* out) noexcept;

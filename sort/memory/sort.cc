@@ -51,11 +51,27 @@ VORTEX_WIDE_LOOPS bool sort_encoded_wide(Bits* words, std::size_t count, const C
   return sort_encoded(words, count, codec, sort);
 }
 
+// Sorts doubles that are so few, unless they are to be sorted as words.
+template <typename Bits, typename Codec>
+bool sort_few_doubles([[maybe_unused]] Bits* words, [[maybe_unused]] std::size_t count,
+                      [[maybe_unused]] const Codec& codec) noexcept {
+#if defined(__x86_64__)
+  if constexpr (sizeof(Bits) == sizeof(double)) {
+    Bits zero = 0;
+    codec.encode(&zero, 1);
+    return count <= kMostBlocks * kBlockOfWords<Bits> &&
+           sort_doubles_avx512(words, count, zero >> 63 == 0);
+  }
+#endif
+  return false;
+}
+
 // Sorts words that the caches hold, unless another sort is faster. Throws std::bad_alloc with
 // nothing moved.
 template <typename Bits, typename Codec>
 bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& codec) {
   const bool wide = isa_in_use() == Isa::kAvx512;
+  if (wide && floats && sort_few_doubles(words, count, codec)) return true;
   if (count > (wide ? kMaxQuickWords : kMaxSliced) || (!wide && count < kMinSliced)) return false;
   // Few doubles are better cut in two: digits of values cost more than a level of that.
   const bool few_doubles = wide && floats && sizeof(Bits) == 8 && count < 2 * kMinSliced;

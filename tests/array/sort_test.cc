@@ -18,6 +18,10 @@
 #include <string_view>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 #include "tests/array/array_inputs.h"
 #include "tests/array/instruction_sets.h"
 #include "tests/array/nested_outliers.h"
@@ -176,7 +180,43 @@ TYPED_TEST_OF_ONE_THREAD(SortFloatsTest, NumbersOfOneScale) {
   }
 }
 
-// The same by a team, in the passes that only arrays of this size get.
+#if defined(__x86_64__)
+// Few, zeros of both signs among them, with NaNs and without, where denormals count as zeros, too.
+TYPED_TEST_OF_ONE_THREAD(SortFloatsTest, FewWithZerosAndDenormals) {
+  using Limits = std::numeric_limits<TypeParam>;
+  const TypeParam kept[] = {
+      TypeParam{0},        TypeParam{-0.0},         Limits::denorm_min(), -Limits::denorm_min(),
+      Limits::min() / 3,   -Limits::min() / 3,      Limits::infinity(),   -Limits::infinity(),
+      Limits::quiet_NaN(), -Limits::signaling_NaN()};
+  auto random = test::test_random();
+  const unsigned control = _mm_getcsr();
+  constexpr unsigned kFlags = 0x3f, kZeros = 0x8040;
+  for (const std::size_t count : {1u, 64u, 65u, 100u, 127u, 128u, 129u, 192u, 193u, 256u, 257u,
+                                  300u, 384u, 385u, 449u, 511u, 512u, 513u, 1100u}) {
+    for (const std::size_t kinds : {0u, 2u, 6u, 8u, 10u}) {
+      std::vector<TypeParam> keys(count);
+      for (TypeParam& key : keys) {
+        key = static_cast<TypeParam>(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
+        if (kinds != 0 && random() % 3 == 0) key = kept[random() % kinds];
+      }
+      for (const Order order : {Order::kAscending, Order::kDescending}) {
+        const std::vector<TypeParam> expected = test::sorted(keys, order);
+        for (const unsigned zeros : {0u, kZeros}) {
+          std::vector<TypeParam> sorted = keys;
+          _mm_setcsr((control & ~kFlags) | zeros);
+          sort(std::span(sorted), {.order = order, .threads = 1});
+          const unsigned raised = _mm_getcsr() & kFlags;
+          _mm_setcsr(control);
+          ASSERT_TRUE(test::same_bytes(sorted, expected)) << count << " keys, " << kinds;
+          ASSERT_TRUE(raised == 0 || count > 512) << count << " keys, " << kinds << ": " << raised;
+        }
+      }
+    }
+  }
+}
+#endif
+
+// Numbers of one scale by a team, in the passes that only arrays of this size get.
 TEST(SortFloats, OfOneScaleByThreads) {
   auto random = test::test_random();
   std::normal_distribution<float> normal;
