@@ -54,8 +54,8 @@ TEST_P(ArrayMemory, IsWhatTheHeaderSays) {
   if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
   const Case& tried = GetParam();
   test_seed();  // the children have the parent's
-  const std::uint64_t without = peak_of([&] { const Arrays arrays(tried.shape); });
-  const std::uint64_t with = peak_of([&] {
+  const std::uint64_t without = peak_beyond_start([&] { const Arrays arrays(tried.shape); });
+  const std::uint64_t with = peak_beyond_start([&] {
     Arrays arrays(tried.shape);
     tried.call(arrays);
   });
