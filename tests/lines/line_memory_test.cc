@@ -14,7 +14,6 @@
 #include "tests/sort/sort_cases.h"
 #include "tests/support/child_peak.h"
 #include "tests/support/locales.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/line_sort.h"
 
@@ -51,9 +50,6 @@ constexpr Setting kSettings[] = {
 // Measures peaks by children, whose memory is not that of a sort.
 class PeakTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
-  }
   LineSortOptions options_of(std::uint64_t memory_bytes) const {
     LineSortOptions options;
     options.inputs = {folder.file("in")};

@@ -12,7 +12,6 @@
 
 #include "io/sequence/seeded_random.h"
 #include "tests/support/child_peak.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_writer.h"
@@ -62,9 +61,6 @@ constexpr Setting kSettings[] = {
 
 class SortMemory : public ::testing::TestWithParam<Setting> {
  protected:
-  void SetUp() override {
-    if (kShadowMemory) GTEST_SKIP() << "a sanitizer's shadow memory is resident, too";
-  }
   void expect_within(std::uint64_t peak_bytes) const {
     RecordProperty("peak_MiB", static_cast<int>(peak_bytes / kMiB));
     const std::uint64_t memory = GetParam().memory_bytes;

@@ -14,7 +14,6 @@
 
 #include "study/fault_plan.h"
 #include "tests/support/random_seed.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trust/call_tracer.h"
 #include "tests/trust/whole_jobs.h"
@@ -226,7 +225,6 @@ class Sweep {
 class NthFailure : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (kShadowMemory) GTEST_SKIP() << "sanitizers have calls and a heap of their own";
     if (const std::string refusal = tracer_.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
   }
 

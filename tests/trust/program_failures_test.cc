@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
-#include "tests/support/sanitizers.h"
 #include "tests/trust/call_tracer.h"
 #include "tests/trust/whole_jobs.h"
 
@@ -65,7 +64,6 @@ const Command kCommands[] = {
 class ProgramFailures : public ::testing::TestWithParam<Command> {
  protected:
   void SetUp() override {
-    if (kShadowMemory) GTEST_SKIP() << "sanitizers have calls of their own";
     if (const std::string refusal = tracer_.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
     const char* const programs = std::getenv("VORTEX_PROGRAMS");
     if (programs == nullptr) GTEST_SKIP() << "VORTEX_PROGRAMS does not name their folder";
