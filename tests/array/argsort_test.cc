@@ -326,7 +326,7 @@ TYPED_TEST_OF_ONE_THREAD(SortByKeyTest, ValuesFollowTheirKeys) {
 TEST(SortByKey, Large) {
   auto random = test_random();
   // Pairs of 16 bytes pay for two threads from 2^20 on.
-  const std::size_t count = (std::size_t{1} << (kThreadSanitizer ? 20 : 21)) + 5;
+  const std::size_t count = (std::size_t{1} << (kShadowMemory ? 20 : 21)) + 5;
   const auto given = numbers_of<std::uint64_t>(ArrayShape::kUniform, count, random);
   const auto places = expected_places(given);
   for (const unsigned threads : {2u, 7u}) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
 
 namespace vortex::hot_keys_test { namespace {
 
@@ -52,7 +53,7 @@ std::vector<Bits> written_in_parts(HotKeys<Bits>& hot, const std::vector<Bits>& 
 
 TYPED_TEST(HotKeysOf, AreCountedAndComeBackAmongTheOthers) {
   auto random = test::test_random();
-  for (int turn = 0; turn < 200; ++turn) {
+  for (int turn = 0; turn < (test::kShadowMemory ? 50 : 200); ++turn) {
     const std::size_t kinds = 1 + random() % 2000;
     const auto any = [&] {
       return static_cast<TypeParam>((random() % kinds * (random() % kinds) / kinds) *

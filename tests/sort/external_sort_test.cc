@@ -69,6 +69,7 @@ unsigned tenths(unsigned way, Random& random) {
 // sorted buckets; by themselves and as a sorter.
 TEST(ExternalSorts, AnyNumberOfThreadsGivesWhatAStableSortGives) {
   auto random = test_random();
+  Turns turns(random, 3);
   constexpr std::size_t bytes = 48 * kMiB;
   for (const std::size_t record_bytes : {8, 16, 100}) {
     const FormatOrder order(RecordFormat(record_bytes, {{0, 8, parse_key_type("u64", "")}}));
@@ -77,6 +78,7 @@ TEST(ExternalSorts, AnyNumberOfThreadsGivesWhatAStableSortGives) {
     const RecordList expected = stably_sorted(order, list);
     for (const unsigned threads : {1U, 2U, 7U, 16U, 128U}) {
       if ((kShadowMemory || record_bytes != 8) && threads < 16) continue;
+      if (turns.leave_out()) continue;
       SCOPED_TRACE(std::to_string(record_bytes) + " bytes, threads " + std::to_string(threads));
       Files files(1, fast_folder());
       files.add_input(list.bytes);
@@ -179,14 +181,12 @@ TEST(ExternalSortPacked, OfRecordsOfAnySize) {
   const bool can_pack = BlockPacker::available();
   std::uint64_t moved = 0;
   std::uint64_t stored = 0;
-  auto turn = static_cast<unsigned>(random() % 2);
+  Turns turns(random, 4);
   for (const std::size_t record_bytes : {1, 4, 8, 12, 16, 100, 256, 1000}) {
-    ++turn;
     for (const Shape shape : kShapes) {
-      // A sanitizer sees half of the shapes of each size, and the others of the next.
-      if (kShadowMemory && (static_cast<unsigned>(shape) + turn) % 2 == 0) continue;
       if (record_bytes == 1 && shape > Shape::kFewValues)
         break;  // many records, few of them differ
+      if (turns.leave_out()) continue;
       SCOPED_TRACE(::testing::Message()
                    << "records of " << record_bytes << ", shape " << static_cast<int>(shape));
       const FormatOrder order(random_format(record_bytes, random));
@@ -319,9 +319,11 @@ TEST(ExternalSortOneRun, IsTheOutput) {
   auto random = test_random();
   // Sanitizers see half of the memory and of the records.
   const std::uint64_t memory_bytes = kShadowMemory ? 2 * kMiB : 4 * kMiB;
+  Turns turns(random, 2);
   for (const std::size_t record_bytes : {8U, 16U, 100U}) {
     for (const std::string order :
          {"sorted", "nearly sorted", "equal", "descending", "nearly descending"}) {
+      if (turns.leave_out()) continue;
       const unsigned threads = kThreadCounts[random() % std::size(kThreadCounts)];
       SCOPED_TRACE(::testing::Message()
                    << order << ", " << record_bytes << " bytes, threads " << threads);
@@ -871,6 +873,7 @@ class ExternalSortDevice : public ::testing::Test {
 TEST(ExternalSortMerging, RunsOfSortedInputsAreMergedInAnyMemory) {
   auto random = test_random();
   const FormatOrder order(RecordFormat(8, {}));
+  Turns turns(random, 3);
   for (const unsigned folders : {5U, 9U}) {
     Files files(folders);
     const RecordList all = add_inputs(files, 8, 14, false, [&] {
@@ -887,6 +890,7 @@ TEST(ExternalSortMerging, RunsOfSortedInputsAreMergedInAnyMemory) {
     const std::uint64_t least = least_memory(options, false);
     unsigned to_runs = 0;
     for (std::uint64_t blocks = 0; blocks < 24; ++blocks) {
+      if (blocks != 0 && turns.leave_out()) continue;
       options.resources.memory_bytes = least + blocks * kMinBlockBytes;
       SCOPED_TRACE(::testing::Message() << folders << " folders, " << blocks << " more blocks");
       const SortReport report = external_sort(options);

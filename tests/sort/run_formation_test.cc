@@ -300,9 +300,11 @@ void expect_stable_runs(const RecordOrder& order, const RecordList& list, const 
 TEST(RunFormation, RunsAreStable) {
   auto random = test::test_random();
   std::size_t runs_of_all = 0, falling_runs = 0;
+  test::Turns turns(random, 2);
   for (const std::size_t record_bytes : {1u, 8u, 16u, 31u, 100u, 1000u}) {
     for (const Shape shape : test::kShapes) {
       for (const unsigned threads : {1U, 2U, 5U}) {
+        if (turns.leave_out()) continue;
         const std::size_t blocks = 8 + random() % 50;
         const std::size_t count = std::min<std::size_t>(5 * blocks * kBlock / record_bytes, 12'000);
         const RecordList list = test::make_records(shape, record_bytes, count, random);
@@ -335,6 +337,7 @@ TEST(RunFormation, EqualBitsOfRunsThatFall) {
   auto random = test::test_random();
   constexpr std::size_t kBytes = 16, kBlocks = 30, kCount = 6 * kBlocks * kBlock / kBytes;
   const FormatOrder order(RecordFormat(kBytes, {{0, 9, {}, false}}));
+  test::Turns turns(random, 2);
   for (const std::size_t equal : {20U, 1000U}) {
     RecordList list{kBytes, {}};
     for (std::size_t i = 0; i < kCount; ++i) {
@@ -343,6 +346,7 @@ TEST(RunFormation, EqualBitsOfRunsThatFall) {
       list.bytes.insert(list.bytes.end(), record, record + kBytes);
     }
     for (const unsigned buckets : {1U, 2U, 6U}) {
+      if (turns.leave_out()) continue;
       const RunFormationOptions options = {
           .buckets = buckets, .scratch_bytes = least_scratch(kBlocks, kBytes), .may_fall = true};
       const Runs runs = form_runs(order, list, kBlocks, options, random);
@@ -358,8 +362,10 @@ TEST(RunFormation, EqualBitsOfRunsThatFall) {
 TEST(RunFormation, RandomRecordsMakeRunsOfTwiceTheMemory) {
   auto random = test::test_random();
   constexpr std::size_t kBlocks = 200;
+  test::Turns turns(random, 4);
   for (const std::size_t record_bytes : {8u, 16u, 100u}) {
     for (const unsigned threads : {1U, 2U, 4U}) {
+      if (turns.leave_out()) continue;
       SCOPED_TRACE(std::to_string(record_bytes) + " bytes, threads " + std::to_string(threads));
       const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
       const RunFormationOptions options = {.buckets = 32,
@@ -477,10 +483,12 @@ TEST(RunFormation, RunsAreAsLongAsTheOrderAllows) {
   // What comes in the middle of the other way makes a run more.
   cases.push_back(
       {"organ pipe", 3, [&](std::size_t i) { return std::min(i, kCount - i) * kStep; }});
+  test::Turns turns(random, 3);
   const FormatOrder order(RecordFormat(8, {{0, 8, {}, false}}));
   for (const OrderCase& one : cases) {
     const RecordList list = list_of(kCount, one.value);
     for (const unsigned threads : {1U, 2U}) {
+      if (turns.leave_out()) continue;
       SCOPED_TRACE(std::string(one.name) + ", threads " + std::to_string(threads));
       const Runs runs = form_runs(order, list, kBlocks,
                                   {.buckets = 14,
@@ -592,7 +600,7 @@ TEST(RunFormation, RunsDoNotDependOnThePaceOfWhoEmits) {
 // From five blocks on, what is nearly in order makes one run.
 TEST(RunFormation, FewBlocksMakeOneRunOfWhatIsNearlyInOrder) {
   auto random = test::test_random();
-  const std::size_t turn = random() % 2;
+  test::Turns turns(random, 3);
   for (const std::size_t record_bytes : {8u, 100u}) {
     const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
     for (const std::size_t blocks : {5u, 7u, 8u, 13u, 20u, 31u}) {
@@ -607,11 +615,7 @@ TEST(RunFormation, FewBlocksMakeOneRunOfWhatIsNearlyInOrder) {
         }
         for (const unsigned buckets : {1U, 2U, 3U, 8U}) {
           for (const bool emits_beside : {false, true}) {
-            // A sanitizer sees half of these, and the others in other runs.
-            if (test::kShadowMemory &&
-                (record_bytes / 4 + blocks / 2 + group + buckets + emits_beside + turn) % 2 == 0) {
-              continue;
-            }
+            if (turns.leave_out()) continue;
             SCOPED_TRACE(std::to_string(record_bytes) + " bytes in groups of " +
                          std::to_string(group) + ", blocks " + std::to_string(blocks) +
                          ", buckets " + std::to_string(buckets) + (emits_beside ? ", beside" : ""));

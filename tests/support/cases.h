@@ -1,4 +1,5 @@
-// Cases that a random test must have seen, and cases that have no threads.
+// Cases that a random test must have seen, cases that are tried in turn, and cases that have no
+// threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -43,6 +44,21 @@ class Seen {
   static bool came(const Kind& kind) { return kind.times >= kind.least; }
 
   std::vector<Kind> kinds_;
+};
+
+// Cases that are gone through in turn, each as good as the others. Under a sanitizer, where they
+// take several times as long, one of so many is tried, and others with another seed.
+class Turns {
+ public:
+  template <typename Random>
+  Turns(Random& random, unsigned one_of)
+      : one_of_(kShadowMemory ? one_of : 1), at_(static_cast<unsigned>(random() % one_of_)) {}
+
+  bool leave_out() { return at_++ % one_of_ != 0; }
+
+ private:
+  unsigned one_of_;
+  unsigned at_;
 };
 
 }  // namespace vortex::test
