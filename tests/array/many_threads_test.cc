@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/thread/team_counts.h"
 #include "vortex/detail/array/in_place_sort.h"
@@ -138,6 +139,32 @@ TEST(ManyThreads, PassesGrowWithTheLogarithmOfTheRecords) {
   }
 }
 
+// Keys that each make a bucket of more than a half of what a thread would get.
+TEST(ManyThreads, PassesDoNotGrowWithTheKeysThatAreHeavy) {
+  auto random = test::test_random();
+  const SortRules<Pair64, KeyOfPair> rules{{}, small_sort_for<Pair64>(best_isa())};
+  using Codec = NoCodec<Pair64>;
+  const Codec codec;
+  for (const std::uint64_t heavy : {20, 100}) {
+    std::vector<Pair64> pairs(std::size_t{1} << (test::kShadowMemory ? 20 : 22));
+    for (std::size_t i = 0; i < pairs.size(); ++i) {
+      const std::uint64_t word = random();
+      pairs[i] = {word % 8 == 0 ? word : word / 8 % heavy * 0x0280'0000'0000'0001, i};
+    }
+    std::vector<Pair64> expected = pairs;
+    InPlaceSort<Pair64, KeyOfPair>::run(expected.data(), expected.size(), rules);
+    for (const unsigned threads : {16U, 64U, 128U}) {
+      std::vector<Pair64> sorted = pairs;
+      ThreadTeam team(threads);
+      const std::size_t passes =
+          ParallelSort<Pair64, KeyOfPair, Codec>(sorted.data(), sorted.size(), rules, codec, team)
+              .sort();
+      EXPECT_LE(passes, 6u) << threads << " threads, " << heavy << " keys";
+      EXPECT_TRUE(test::same_bytes(sorted, expected)) << threads;
+    }
+  }
+}
+
 TEST(ManyThreads, PeriodicKeysAreForAllOfThem) {
   const auto threads_for = [](std::uint64_t period) {
     std::vector<std::uint64_t> keys(std::size_t{1} << 23);
@@ -177,15 +204,18 @@ TEST(ManyThreads, RecordsOfOneKeyAreMovedInSegments) {
       }
       std::vector<std::vector<std::uint64_t>> kept(segments);
       const std::size_t room = lists + 2;
-      const auto run = [&](std::size_t parts, const auto& body) {
-        for (std::size_t i = 0; i < parts; ++i) body(turn % 2 == 0 ? i : parts - 1 - i);
+      const auto all = movers.close_up(pieces, begin, segments, room);
+      EXPECT_EQ(all.segments, turn == 7 ? 1 : segments);
+      const auto for_segments = [&](const auto& body) {
+        for (std::size_t i = 0; i < all.segments; ++i) {
+          const std::size_t segment = turn % 2 == 0 ? i : all.segments - 1 - i;
+          kept[segment].resize(room * kP);
+          body(segment, kept[segment].data());
+        }
       };
-      const std::size_t made =
-          movers.close_up(pieces, begin, segments, run, room, [&](std::size_t i) {
-            kept[i].resize(room * kP);
-            return kept[i].data();
-          });
-      EXPECT_EQ(made, turn == 7 ? 1 : segments);
+      for_segments([&](std::size_t i, std::uint64_t* to) { movers.keep(all, i, to); });
+      for_segments([&](std::size_t i, std::uint64_t* from) { movers.move(all, i, from); });
+      movers.finish(all);
       std::vector<std::uint64_t> expected(number);
       std::iota(expected.begin(), expected.end(), std::uint64_t{0});
       EXPECT_TRUE(std::equal(expected.begin(), expected.end(),

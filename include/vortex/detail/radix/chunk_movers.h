@@ -137,35 +137,58 @@ class ChunkMovers {
     }
   }
 
-  // Moves pieces, which lie in order but for gaps and for what is in the store, to the records of
-  // the array from `begin` on. run(parts, body) shares that among threads: each moves a segment,
-  // and what others write over is kept before in kept_by(segment), room for `room` chunks. Where
-  // that is not enough there is one segment. Returns how many there are.
-  template <typename Run, typename KeptBy>
-  std::size_t close_up(std::span<const PlacedPiece> pieces, std::size_t begin, std::size_t segments,
-                       const Run& run, std::size_t room, const KeptBy& kept_by) noexcept {
-    const auto is_there = [this](const PlacedPiece& piece) { return piece.place < chunks_; };
+  // Pieces, which lie in order but for gaps and for what is in the store, on their way to the
+  // records of the array from `begin` on.
+  struct ClosingUp {
+    std::span<const PlacedPiece> pieces;
+    std::size_t begin = 0;
+    std::size_t segments = 0;  // that threads may move
+    std::size_t head = 0;
+  };
+  // With at most `segments`; one, where `room` chunks are not enough for what is kept of each.
+  ClosingUp close_up(std::span<const PlacedPiece> pieces, std::size_t begin, std::size_t segments,
+                     std::size_t room) const noexcept {
     // A piece moves to the right by no more than what is in the store, and to the left by less than
     // a chunk.
     const std::size_t head =
-        pieces.size() + 1 - static_cast<std::size_t>(std::ranges::count_if(pieces, is_there));
+        pieces.size() + 1 - static_cast<std::size_t>(std::ranges::count_if(pieces, is_there()));
     if (head + 1 > room || pieces.size() / segments < head + 2) segments = 1;
-    const auto segment_of = [&](std::size_t i) {
-      Segment segment{.to = begin, .head = i == 0 ? 0 : head, .tail = i + 1 == segments ? 0U : 1U};
-      const std::size_t first = pieces.size() * i / segments;
-      segment.pieces = pieces.subspan(first, pieces.size() * (i + 1) / segments - first);
-      for (const PlacedPiece& piece : pieces.first(first)) segment.to += piece.count;
-      segment.there = static_cast<std::size_t>(std::ranges::count_if(segment.pieces, is_there));
-      segment.kept = segments == 1 ? nullptr : kept_by(i);
-      return segment;
-    };
-    if (segments > 1) run(segments, [&](std::size_t i) { keep(segment_of(i)); });
-    run(segments, [&](std::size_t i) { move(segment_of(i)); });
-    for (const PlacedPiece& piece : pieces) {
-      if (!is_there(piece)) copy_to(at(piece.place), piece.count, begin);
-      begin += piece.count;
+    return {pieces, begin, segments, head};
+  }
+  // Steps for each segment, the second after the first of all: copies what others will write over
+  // to `kept`, and moves the segment. Then what is in the store is left.
+  void keep(const ClosingUp& all, std::size_t index, Record* kept) noexcept {
+    if (all.segments == 1) return;
+    const Segment segment = segment_of(all, index);
+    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t, std::size_t i) {
+      if (segment.keeps(i)) copy(at(piece.place), std::exchange(kept, kept + kChunk));
+    });
+  }
+  void move(const ClosingUp& all, std::size_t index, const Record* kept) noexcept {
+    const Segment segment = segment_of(all, index);
+    std::size_t to = segment.to, there = segment.there;
+    for (const PlacedPiece& piece : segment.pieces) to += piece.count;
+    for (std::size_t i = segment.pieces.size(); i-- > 0;) {
+      const PlacedPiece& piece = segment.pieces[i];
+      to -= piece.count;
+      if (piece.place >= chunks_ || segment.keeps(--there)) continue;
+      if (to > piece.place * kChunk) copy_to(at(piece.place), piece.count, to);
     }
-    return segments;
+    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t to, std::size_t i) {
+      if (!segment.keeps(i) && to < piece.place * kChunk) {
+        copy_to(at(piece.place), piece.count, to);
+      }
+    });
+    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t to, std::size_t i) {
+      if (segment.keeps(i)) copy_to(std::exchange(kept, kept + kChunk), piece.count, to);
+    });
+  }
+  void finish(const ClosingUp& all) noexcept {
+    std::size_t to = all.begin;
+    for (const PlacedPiece& piece : all.pieces) {
+      if (piece.place >= chunks_) copy_to(at(piece.place), piece.count, to);
+      to += piece.count;
+    }
   }
 
  private:
@@ -179,7 +202,6 @@ class ChunkMovers {
     std::size_t there = 0;  // so many lie in the array,
     std::size_t head = 0;   // of which so many at the beginning and at the end are kept apart
     std::size_t tail = 0;
-    Record* kept = nullptr;
 
     bool keeps(std::size_t index) const noexcept { return index < head || index + tail >= there; }
   };
@@ -192,30 +214,17 @@ class ChunkMovers {
       to += piece.count;
     }
   }
-  void keep(const Segment& segment) noexcept {
-    Record* kept = segment.kept;
-    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t, std::size_t index) {
-      if (segment.keeps(index)) copy(at(piece.place), std::exchange(kept, kept + kChunk));
-    });
+  auto is_there() const noexcept {
+    return [this](const PlacedPiece& piece) { return piece.place < chunks_; };
   }
-  void move(const Segment& segment) noexcept {
-    std::size_t to = segment.to, index = segment.there;
-    for (const PlacedPiece& piece : segment.pieces) to += piece.count;
-    for (std::size_t i = segment.pieces.size(); i-- > 0;) {
-      const PlacedPiece& piece = segment.pieces[i];
-      to -= piece.count;
-      if (piece.place >= chunks_ || segment.keeps(--index)) continue;
-      if (to > piece.place * kChunk) copy_to(at(piece.place), piece.count, to);
-    }
-    Record* kept = segment.kept;
-    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t to, std::size_t index) {
-      if (!segment.keeps(index) && to < piece.place * kChunk) {
-        copy_to(at(piece.place), piece.count, to);
-      }
-    });
-    for_each_there(segment, [&](const PlacedPiece& piece, std::size_t to, std::size_t index) {
-      if (segment.keeps(index)) copy_to(std::exchange(kept, kept + kChunk), piece.count, to);
-    });
+  Segment segment_of(const ClosingUp& all, std::size_t i) const noexcept {
+    Segment segment{
+        .to = all.begin, .head = i == 0 ? 0 : all.head, .tail = i + 1 == all.segments ? 0U : 1U};
+    const std::size_t first = all.pieces.size() * i / all.segments;
+    segment.pieces = all.pieces.subspan(first, all.pieces.size() * (i + 1) / all.segments - first);
+    for (const PlacedPiece& piece : all.pieces.first(first)) segment.to += piece.count;
+    segment.there = static_cast<std::size_t>(std::ranges::count_if(segment.pieces, is_there()));
+    return segment;
   }
   void copy_to(const Record* from, std::size_t count, std::size_t to) noexcept {
     std::memmove(static_cast<void*>(array_ + to), from, count * sizeof(Record));

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -19,11 +18,13 @@
 #include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/radix/split.h"
 #include "vortex/detail/radix/team_bounds.h"
+#include "vortex/detail/radix/team_jobs.h"
+#include "vortex/detail/radix/team_worker.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// Sorts ordinary memory as InPlaceSort does, to the same bytes, with a team of threads. A pass over
-// the array takes four steps, each of which all threads share:
+// Sorts ordinary memory as InPlaceSort does, to the same bytes, with a team of threads, in rounds.
+// The first splits the array in four steps, each of which all threads share:
 //   - Each thread distributes a stripe of the array to lists of its own, one for each bucket. Their
 //     chunks are those of the stripe that it has read.
 //   - Each bucket joins its lists: it plans for each chunk a place in the range of the array where
@@ -31,8 +32,9 @@ namespace vortex { inline namespace v0 { namespace detail {
 //   - The chunks move there (ChunkMovers).
 //   - Threads take buckets, the largest first, and sort each within its range as a sort of one
 //     thread does.
-// A bucket that is so large that it would keep one thread busy when the others have ended gets a
-// pass of its own instead.
+// A bucket that is so large that it would keep one thread busy when the others have ended waits for
+// the next round. A round takes as many as there are threads for and gives each some of them
+// (share_team), which split it in the same steps, or close it up where it is of one key.
 //
 // The splits, and the order of records within each list, are those of a sort by one thread: so the
 // result is the same, also where records with equal keys could come in any order. But more than 16
@@ -66,7 +68,13 @@ class ParallelSort {
         movers_(array, chunks_, static_cast<Record*>(extra_.get()), store_chunks_) {
     movers_.reserve();
     pieces_.reserve(chunks_ + kMaxPartial * threads_);
-    jobs_.reserve(Bounds::most_apart(threads_) + 1);
+    const std::size_t apart = Bounds::most_apart(threads_), shared = Bounds::most_shared(threads_);
+    jobs_.reserve(apart);
+    shared_.reserve(shared);
+    buckets_.reserve(kMaxBuckets * shared);
+    tasks_.reserve(kMaxBuckets * shared + apart);
+    blocks_.resize(Bounds::most_blocks(threads_));
+    std::iota(blocks_.begin(), blocks_.end(), std::size_t{0});
     workers_.reserve(threads_);
     for (unsigned i = 0; i < threads_; ++i) {
       workers_.push_back(std::make_unique<Worker>(
@@ -86,26 +94,20 @@ class ParallelSort {
         ChunkArena<Record>::list_bytes(Bounds::most_in_arena(count, threads),
                                        Bounds::outside(threads) + Sorter::spare_chunks_for(count));
     return Bounds::extra_chunks(count, threads) * kChunkBytes +
-           threads * (Sorter::kWorkingBytes + kWorkerBytes + lists) +
+           threads * (Sorter::kWorkingBytes + Worker::kBytes + lists) +
            (chunks + kMaxPartial * threads) * sizeof(PlacedPiece) +
            ChunkMovers<Record>::working_bytes(chunks, Bounds::store_chunks(threads));
   }
 
-  // Returns how many passes the team has made.
+  // Returns how many rounds the team has made.
   std::size_t sort() noexcept {
-    std::size_t passes = 0;
-    jobs_.push_back({0, 0, 0, count_, {}, Sorter::Spread::kUnknown, 0, 0, 0});
-    while (!jobs_.empty()) {
-      const Job job = jobs_.back();
-      jobs_.pop_back();
-      if (job.range.low == job.range.high) {
-        place_equal(job);
-      } else {
-        pass(job);
-      }
-      ++passes;
+    std::size_t rounds = 0;
+    jobs_.push_back({0, 0, 0, count_, {}, Sorter::Spread::kUnknown, 0, 0});
+    for (; !jobs_.empty(); ++rounds) {
+      share_team(jobs_, Bounds::most_alone(count_, threads_), threads_);
+      round();
     }
-    return passes;
+    return rounds;
   }
 
  private:
@@ -114,48 +116,13 @@ class ParallelSort {
   using Places = ChunkMovers<Record>;
   using PlacedPiece = typename Places::PlacedPiece;
   using Bounds = TeamBounds<Record, Sorter>;
+  using Job = TeamJob<Bits, typename Sorter::Spread>;
+  using Worker = TeamWorker<Record, KeyOf, Codec>;
+  using Shared = typename Worker::Shared;
+  using Bucket = typename Worker::Bucket;
 
-  // For each level that there can be, the last chunks of all lists of a thread.
-  static constexpr std::size_t kMaxPartial = std::size_t{Sorter::kMaxLevels} * kMaxBuckets;
-
-  // Records to be sorted, all of one range of keys; level 0: the array.
-  struct Job {
-    std::size_t first_piece;
-    std::size_t pieces;
-    std::size_t begin;  // of its records in the array
-    std::size_t count;
-    KeyRange<Bits> range;
-    typename Sorter::Spread spread;
-    int level;
-    std::size_t outer_lists;
-    std::size_t store_end;  // the first place of the store behind its own
-  };
-
-  // At most; with chains and samples.
-  static constexpr std::size_t kWorkerBytes = std::size_t{32} << 10;
-  struct Worker {
-    Worker(const Rules& rules, const Codec& codec, Record* spare, std::size_t spare_chunks)
-        : arena(nullptr, 0, spare, spare_chunks),
-          output(arena, codec),
-          sorter(rules, arena, output),
-          chains(std::make_unique<Chain[]>(kMaxBuckets)) {}
-    ChunkArena<Record> arena;
-    ArrayOutput<Record, Codec> output;
-    Sorter sorter;
-    Chain stripe;  // of a pass over a chain
-    KeyRange<Bits> held;
-    std::unique_ptr<Chain[]> chains;  // of the level at work, one for each bucket
-  };
-
-  // A bucket of a pass.
-  struct Bucket : Places::Range {
-    std::size_t count = 0;
-    std::size_t begin = 0;  // in the array
-    std::size_t first_piece = 0;
-    std::size_t pieces = 0;
-    bool apart = false;   // gets a pass of its own
-    bool single = false;  // of one key
-  };
+  // The last chunks of the lists of a thread, and of those that buckets which wait have from it.
+  static constexpr std::size_t kMaxPartial = 2 * kMaxBuckets;
 
   // The pieces of a job, in order.
   struct PieceCursor {
@@ -166,195 +133,209 @@ class ParallelSort {
     const PlacedPiece* piece;
   };
 
-  Piece<Record> piece_at(std::size_t index) const noexcept {
-    return {movers_.at(pieces_[index].place), pieces_[index].count};
+  auto pieces() const noexcept {
+    return [this](std::size_t index) -> Piece<Record> {
+      return {movers_.at(pieces_[index].place), pieces_[index].count};
+    };
+  }
+  std::span<const std::unique_ptr<Worker>> workers_of(const Shared& shared) const noexcept {
+    return {workers_.data() + shared.first_worker, shared.job.threads};
+  }
+  // Room for the chunks that a worker takes, while it has no lists.
+  Record* spare_of(std::size_t worker) const noexcept {
+    return movers_.at(movers_.store(store_chunks_ + worker * spare_chunks_));
   }
 
-  void pass(const Job& job) noexcept {
-    KeyRange<Bits> range = job.range;
-    if (job.level != 0) share_pieces(job);
-    if (job.level > Sorter::kSampledLevels) range = measure();
-    const Split<Bits> split = workers_[0]->sorter.split(
-        job.count, range, job.spread, job.level, job.outer_lists,
-        job.level == 0 ? Bounds::first_bits(threads_) : 1,
-        [&](const auto& splitter, Bits* to, std::size_t most) noexcept {
-          return job.level == 0 ? splitter.take(array_, count_, codec_, to, most)
-                                : splitter.take(PieceCursor{this, &pieces_[job.first_piece]},
-                                                job.count, to, most);
-        });
-    const SplitLevel<Bits> level{split};
-    run(threads_, [&](std::size_t part) {
-      Worker& worker = *workers_[part];
-      const std::span<Chain> chains(worker.chains.get(), split.buckets);
-      if (job.level != 0) {
-        if (worker.stripe.count != 0) {
-          worker.sorter.scatter(worker.stripe, level, chains);
-        } else {
-          std::fill(chains.begin(), chains.end(), Chain{});
-        }
-        return;
-      }
-      const std::size_t begin = chunks_ * part / threads_;
-      const std::size_t end = chunks_ * (part + 1) / threads_;
-      Record* const stripe = array_ + begin * kChunk;
-      worker.arena.rebase(stripe, end - begin);
-      worker.sorter.scatter_array(stripe,
-                                  (part + 1 == threads_ ? count_ : end * kChunk) - begin * kChunk,
-                                  level, chains, codec_);
+  void round() noexcept {
+    start_round();
+    for_workers([&](Worker& worker, std::size_t i) {
+      const Shared& shared = *worker.shared;
+      if (!shared.closes_up()) return worker.share_pieces(pieces());
+      if (!kBareKeys<KeyOf> && worker.part < shared.closing.segments)
+        movers_.keep(shared.closing, worker.part, spare_of(i));
     });
-    plan(job, range, split);
-    movers_.start(job.begin / kChunk, std::min((job.begin + job.count) / kChunk + 1, chunks_),
-                  store_end_);
-    run(split.buckets, [&](std::size_t bucket) { join(buckets_[bucket], bucket); });
-    run(split.buckets, [&](std::size_t bucket) {
-      const Bucket& to = buckets_[bucket];
+    run(shared_.size(), [&](std::size_t i) {
+      if (!shared_[i].closes_up()) split(shared_[i]);
+    });
+    keep_pieces_that_wait();
+    for_workers([&](Worker& worker, std::size_t i) {
+      const Shared& shared = *worker.shared;
+      if (!shared.closes_up()) return worker.distribute(array_, count_, codec_);
+      if (!kBareKeys<KeyOf> && worker.part < shared.closing.segments)
+        movers_.move(shared.closing, worker.part, spare_of(i));
+    });
+    plan();
+    const std::size_t made = buckets_.size();
+    run(made + shared_.size(), [&](std::size_t i) {
+      if (i < made) return join(buckets_[i]);
+      const Shared& shared = shared_[i - made];
+      if (!kBareKeys<KeyOf> && shared.closes_up()) movers_.finish(shared.closing);
+    });
+    run(made + threads_, [&](std::size_t i) {
+      if (i >= made) return workers_[i - made]->complete(array_, codec_);
+      const Bucket& to = buckets_[i];
       movers_.move_along_paths(to.slots, to.slots_end);
-      movers_.move_along_paths(movers_.store(to.store),
-                               movers_.store(to.store + in_store(to, bucket)));
+      movers_.move_along_paths(movers_.store(to.store), movers_.store(to.store + in_store(to)));
     });
-    const std::size_t cycles = movers_.find_cycles();
+    const std::size_t cycles = made == 0 ? 0 : movers_.find_cycles();
     if (cycles != 0) {
       run(threads_, [&](std::size_t part) {
         movers_.move_along_cycles(cycles * part / threads_, cycles * (part + 1) / threads_,
                                   workers_[part]->sorter.workspace());
       });
     }
-    sort_buckets(job, range, split);
+    sort_buckets();
   }
 
-  // Gives each worker a part of the job's pieces, as a chain.
-  void share_pieces(const Job& job) noexcept {
-    run(threads_, [&](std::size_t part) {
-      Worker& worker = *workers_[part];
-      const std::size_t begin = job.pieces * part / threads_;
-      const std::size_t end = job.pieces * (part + 1) / threads_;
-      worker.stripe = Chain{};
-      if (begin == end) return;
-      worker.stripe = worker.arena.rebase(nullptr, 0, end - begin, [&](std::size_t i) {
-        return piece_at(job.first_piece + begin + i);
-      });
-    });
-  }
-
-  // The keys of the shared pieces.
-  KeyRange<Bits> measure() noexcept {
-    run(threads_, [&](std::size_t part) {
-      workers_[part]->held = workers_[part]->sorter.measure(workers_[part]->stripe);
-    });
-    auto range = KeyRange<Bits>::none();
-    for (const auto& worker : workers_) range.widen(worker->held);
-    return range;
-  }
-
-  // Where the buckets of the pass go.
-  void plan(const Job& job, const KeyRange<Bits>& range, const Split<Bits>& split) noexcept {
-    std::size_t at = job.begin, piece = job.first_piece;
-    for (unsigned i = 0; i < split.buckets; ++i) {
-      Bucket& bucket = buckets_[i];
-      bucket = Bucket{};
-      for (const auto& worker : workers_) {
-        bucket.count += worker->chains[i].count;
-        bucket.pieces += (worker->chains[i].count + kChunk - 1) / kChunk;
+  // Gives the jobs of the round their workers.
+  void start_round() noexcept {
+    shared_.clear();
+    std::size_t given = 0;
+    for (const auto& worker : workers_) worker->shared = nullptr;
+    for (const Job& job : jobs_) {
+      if (job.alone || job.threads == 0) continue;
+      shared_.push_back({job, given, job.range, {}, {}});
+      Shared& shared = shared_.back();
+      for (std::size_t i = 0; i < job.threads; ++i) {
+        workers_[given + i]->shared = &shared;
+        workers_[given + i]->part = i;
       }
-      bucket.begin = at;
-      at += bucket.count;
-      bucket.slots = (bucket.begin + kChunk - 1) / kChunk;
-      bucket.slots_end = std::max(bucket.slots, at / kChunk);
-      bucket.first_piece = piece;
-      piece += bucket.pieces;
-      const KeyRange<Bits> keys = range_of(split, i, range);
-      bucket.single = keys.low == keys.high;
-      bucket.apart = bucket.count > most_in_task_;
+      given += job.threads;
+      if (!kBareKeys<KeyOf> && shared.closes_up()) {
+        shared.closing = movers_.close_up({pieces_.data() + job.first_piece, job.pieces}, job.begin,
+                                          job.threads, spare_chunks_);
+      }
+    }
+  }
+
+  void split(Shared& shared) noexcept {
+    const Job& job = shared.job;
+    if (job.level > Sorter::kSampledLevels) {
+      shared.range = KeyRange<Bits>::none();
+      for (const auto& worker : workers_of(shared)) shared.range.widen(worker->held);
+    }
+    shared.split = workers_[shared.first_worker]->sorter.split(
+        job.count, shared.range, job.spread, job.level, job.outer_lists,
+        job.level == 0 ? Bounds::first_bits(threads_) : 1,
+        [&](const auto& splitter, Bits* to, std::size_t most) noexcept {
+          return job.level == 0 ? splitter.take(array_, count_, codec_, to, most)
+                                : splitter.take(PieceCursor{this, &pieces_[job.first_piece]},
+                                                job.count, to, most);
+        });
+  }
+
+  // Removes those that are in chains now.
+  void keep_pieces_that_wait() noexcept {
+    std::size_t kept = 0;
+    auto shared = shared_.begin();
+    for (Job& job : jobs_) {
+      const bool is_shared = !job.alone && job.threads != 0;
+      Shared* const of = is_shared ? &*shared++ : nullptr;
+      if (is_shared && !of->closes_up()) continue;
+      std::copy_n(&pieces_[job.first_piece], job.pieces, &pieces_[kept]);
+      job.first_piece = kept;
+      if (is_shared) of->closing.pieces = {&pieces_[kept], job.pieces};
+      kept += job.pieces;
+    }
+    pieces_.resize(kept);
+  }
+
+  // Where the buckets of the round go.
+  void plan() noexcept {
+    buckets_.clear();
+    std::size_t piece = pieces_.size(), first = chunks_, last = 0;
+    store_end_ = Bounds::most_blocks(threads_) * Bounds::block_chunks(threads_);
+    for (Shared& shared : shared_) {
+      if (shared.closes_up()) continue;
+      std::size_t at = shared.job.begin;
+      first = std::min(first, at / kChunk);
+      last = std::max(last, std::min((at + shared.job.count) / kChunk + 1, chunks_));
+      for (unsigned i = 0; i < shared.split.buckets; ++i) {
+        buckets_.push_back(bucket_of(shared, i, at, piece));
+        at += buckets_.back().job.count;
+        piece += buckets_.back().job.pieces;
+      }
     }
     pieces_.resize(piece);
-    // Jobs that wait keep their places there.
-    store_end_ = job.store_end;
-    for (const bool apart : {true, false}) {
-      for (unsigned i = 0; i < split.buckets; ++i) {
-        if (buckets_[i].apart != apart) continue;
-        buckets_[i].store = store_end_;
-        store_end_ += in_store(buckets_[i], i);
-      }
-    }
     if (store_end_ > store_chunks_) [[unlikely]]
       broken_bound("vortex: a sort stores more chunks than it has room for: a bug in vortex\n");
+    if (!buckets_.empty()) movers_.start(first, last, store_end_);
   }
-
+  Bucket bucket_of(const Shared& shared, unsigned index, std::size_t begin,
+                   std::size_t piece) noexcept {
+    const Job& of = shared.job;
+    Bucket bucket;
+    bucket.shared = &shared;
+    bucket.index = index;
+    std::size_t count = 0, pieces = 0;
+    for (const auto& worker : workers_of(shared)) {
+      count += worker->chains[index].count;
+      pieces += (worker->chains[index].count + kChunk - 1) / kChunk;
+    }
+    bucket.job = {piece,
+                  pieces,
+                  begin,
+                  count,
+                  range_of(shared.split, index, shared.range),
+                  Sorter::spread_of(shared.split, index, count, of.count),
+                  of.level + 1,
+                  of.outer_lists + shared.split.buckets};
+    bucket.slots = Worker::first_slot(bucket.job);
+    bucket.slots_end = Worker::slots_end(bucket.job);
+    bucket.apart = count > most_in_task_;
+    if (bucket.apart) {
+      if (blocks_.empty()) [[unlikely]]
+        broken_bound("vortex: more buckets of a sort wait than it has room for: a bug in vortex\n");
+      bucket.job.block = blocks_.back();
+      blocks_.pop_back();
+      bucket.store = bucket.job.block * Bounds::block_chunks(threads_);
+    } else {
+      bucket.store = store_end_;
+      store_end_ += in_store(bucket);
+    }
+    return bucket;
+  }
   // How many pieces of a bucket have no place in its range.
-  std::size_t in_store(const Bucket& bucket, std::size_t index) const noexcept {
+  std::size_t in_store(const Bucket& bucket) const noexcept {
     std::size_t full = 0;
-    for (const auto& worker : workers_) full += worker->chains[index].count / kChunk;
-    const std::size_t slots = bucket.slots_end - bucket.slots;
-    return bucket.pieces - std::min(full, slots);
+    for (const auto& worker : workers_of(*bucket.shared)) {
+      full += worker->chains[bucket.index].count / kChunk;
+    }
+    return bucket.job.pieces - std::min(full, bucket.slots_end - bucket.slots);
   }
 
   // Lists the bucket's pieces in order, with the places where they are to be. Chunks that are there
   // already may stay, unless the order of places is to be that of the records.
-  void join(const Bucket& bucket, std::size_t index) noexcept {
-    movers_.place(bucket, !(bucket.apart && bucket.single), pieces_.data() + bucket.first_piece,
-                  [&](auto body) {
-                    for (const auto& worker : workers_) {
-                      worker->arena.template for_each_chunk<false>(worker->chains[index], body);
-                    }
-                  });
+  void join(const Bucket& bucket) noexcept {
+    const bool single = bucket.job.range.low == bucket.job.range.high;
+    movers_.place(
+        bucket, !(bucket.apart && single), pieces_.data() + bucket.job.first_piece, [&](auto body) {
+          for (const auto& worker : workers_of(*bucket.shared)) {
+            worker->arena.template for_each_chunk<false>(worker->chains[bucket.index], body);
+          }
+        });
   }
 
-  // Sorts the buckets, but for those that get a pass of their own, which become jobs.
-  void sort_buckets(const Job& job, const KeyRange<Bits>& range,
-                    const Split<Bits>& split) noexcept {
-    std::array<std::uint16_t, kMaxBuckets> order;
-    std::size_t tasks = 0;
-    const std::size_t outer_lists = job.outer_lists + split.buckets;
-    std::size_t waiting = job.store_end;
-    for (unsigned i = 0; i < split.buckets; ++i) {
-      const Bucket& bucket = buckets_[i];
-      if (bucket.count == 0) continue;
-      if (!bucket.apart) {
-        order[tasks++] = static_cast<std::uint16_t>(i);
-        continue;
-      }
-      waiting += in_store(bucket, i);
-      jobs_.push_back({bucket.first_piece, bucket.pieces, bucket.begin, bucket.count,
-                       range_of(split, i, range),
-                       Sorter::spread_of(split, i, bucket.count, job.count), job.level + 1,
-                       outer_lists, waiting});
+  // Sorts the buckets, but for those that wait, and the jobs that one thread sorts alone.
+  void sort_buckets() noexcept {
+    tasks_.clear();
+    for (const Job& job : jobs_) {
+      if (job.alone) tasks_.push_back(job);
+      if (job.level != 0 && (job.alone || job.threads != 0)) blocks_.push_back(job.block);
     }
-    std::stable_sort(order.begin(), order.begin() + tasks,
-                     [&](unsigned a, unsigned b) { return buckets_[a].count > buckets_[b].count; });
+    std::erase_if(jobs_, [](const Job& job) { return job.alone || job.threads != 0; });
+    for (const Bucket& bucket : buckets_) {
+      if (bucket.job.count != 0) (bucket.apart ? jobs_ : tasks_).push_back(bucket.job);
+    }
+    std::sort(tasks_.begin(), tasks_.end(), [](const Job& a, const Job& b) {
+      return a.count != b.count ? a.count > b.count : a.begin < b.begin;
+    });
     std::atomic<std::size_t> next{0};
-    run(std::min<std::size_t>(threads_, tasks), [&](std::size_t part) {
-      Worker& worker = *workers_[part];
-      for (std::size_t task; (task = next.fetch_add(1)) < tasks;) {
-        const unsigned i = order[task];
-        const Bucket& bucket = buckets_[i];
-        const Chain chain = worker.arena.rebase(
-            array_ + std::min(bucket.slots, chunks_) * kChunk, bucket.slots_end - bucket.slots,
-            bucket.pieces, [&](std::size_t piece) { return piece_at(bucket.first_piece + piece); });
-        worker.output.start(array_ + bucket.begin, bucket.slots * kChunk - bucket.begin);
-        worker.sorter.sort_chain(chain, range_of(split, i, range),
-                                 Sorter::spread_of(split, i, bucket.count, job.count),
-                                 job.level + 1, outer_lists);
+    run(std::min<std::size_t>(threads_, tasks_.size()), [&](std::size_t part) {
+      for (std::size_t task; (task = next.fetch_add(1)) < tasks_.size();) {
+        workers_[part]->sort(tasks_[task], array_, chunks_, pieces());
       }
     });
-  }
-
-  // Records of one key, which lie in order but for gaps and for what is in the store.
-  void place_equal(const Job& job) noexcept {
-    if constexpr (kBareKeys<KeyOf>) {
-      in_parts(job, [&](Record* records, std::size_t count) {
-        std::fill_n(records, count, job.range.low);
-        codec_.decode(records, count);
-      });
-      return;
-    }
-    // Nothing lies in the chunks of the workers.
-    movers_.close_up(
-        {pieces_.data() + job.first_piece, job.pieces}, job.begin, threads_,
-        [&](std::size_t parts, const auto& body) { run(parts, body); }, spare_chunks_,
-        [&](std::size_t i) {
-          return movers_.at(movers_.store(store_chunks_ + i * spare_chunks_));
-        });
-    in_parts(job, [&](Record* records, std::size_t count) { codec_.decode(records, count); });
   }
 
   // Without the memory that a function object may need.
@@ -363,12 +344,11 @@ class ParallelSort {
     team_.run(parts, std::cref(body));
   }
 
+  // Calls body(worker, its number) for those that share a job.
   template <typename Body>
-  void in_parts(const Job& job, Body body) noexcept {
-    run(threads_, [&](std::size_t part) {
-      const std::size_t begin = job.count * part / threads_;
-      const std::size_t end = job.count * (part + 1) / threads_;
-      body(array_ + job.begin + begin, end - begin);
+  void for_workers(const Body& body) noexcept {
+    run(threads_, [&](std::size_t i) {
+      if (workers_[i]->shared != nullptr) body(*workers_[i], i);
     });
   }
 
@@ -386,7 +366,11 @@ class ParallelSort {
   std::vector<PlacedPiece> pieces_;
   std::vector<Job> jobs_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::array<Bucket, kMaxBuckets> buckets_;
+  std::vector<std::size_t> blocks_;  // of the store that are free
+  // Of the round.
+  std::vector<Shared> shared_;
+  std::vector<Bucket> buckets_;
+  std::vector<Job> tasks_;
   std::size_t store_end_ = 0;
 };
 

@@ -12,9 +12,8 @@ namespace vortex { inline namespace v0 { namespace detail {
 
 template <typename Record, typename Sorter>
 struct TeamBounds {
-  // The most records that one thread sorts alone. Fewer than most_apart() buckets can be larger, so
-  // that what these keep in the store while they wait for their passes does not grow with the
-  // square of the threads.
+  // A bucket of more records waits for a round of its own. Fewer than most_apart() can be so large,
+  // so that what these keep in the store does not grow with the square of the threads.
   static std::size_t most_in_task(std::size_t count, unsigned threads) noexcept {
     return std::max(count / most_apart(threads), 4 * Sorter::Dense::kMax);
   }
@@ -25,16 +24,25 @@ struct TeamBounds {
   static int first_bits(unsigned threads) noexcept {
     return static_cast<int>(std::bit_width(std::min(4 * threads, kMaxBuckets) - 1));
   }
+  // The most records that a thread distributes, or sorts alone.
+  static std::size_t most_alone(std::size_t count, unsigned threads) noexcept {
+    return std::max(count / threads, most_in_task(count, threads));
+  }
   // A stripe, or the chunks of a bucket, and what of it lies elsewhere.
   static std::size_t most_in_arena(std::size_t count, unsigned threads) noexcept {
-    return std::max(count / kChunk / threads, most_in_task(count, threads) / kChunk) + 1;
+    return most_alone(count, threads) / kChunk + 1;
   }
   static std::size_t outside(unsigned threads) noexcept { return threads + 2; }
+  // Jobs of a round that several threads share.
+  static std::size_t most_shared(unsigned threads) noexcept { return std::max(threads / 2, 1U); }
   // The part of a bucket that finds no place in its range: the last chunks of its lists, and a full
-  // one, since a range need not begin and end with a chunk. On each level, for all buckets or for
-  // those that wait for a pass of their own.
+  // one, since a range need not begin and end with a chunk. A block for each bucket that waits, and
+  // for each that has waited and is being split; then those of a round.
+  static std::size_t block_chunks(unsigned threads) noexcept { return threads + 1; }
+  static std::size_t most_blocks(unsigned threads) noexcept { return 2 * most_apart(threads); }
   static std::size_t store_chunks(unsigned threads) noexcept {
-    return (kMaxBuckets + most_apart(threads) + 1 + Sorter::kMaxLevels) * (threads + 1);
+    return most_blocks(threads) * block_chunks(threads) +
+           kMaxBuckets * (threads + most_shared(threads));
   }
   static std::size_t extra_chunks(std::size_t count, unsigned threads) noexcept {
     return store_chunks(threads) + threads * Sorter::spare_chunks_for(count);
