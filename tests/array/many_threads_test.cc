@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -301,6 +302,37 @@ TEST(ManyThreads, ByteStringsAreSortedToTheSameBytes) {
                  vortex::sort(some, number, {.order = order, .threads = with});
                });
       ASSERT_EQ(sorted, expected) << threads << " threads, small groups";
+    }
+  }
+}
+
+// All keys have the same eight bytes: the end of the group is found without reading them, and all
+// look for longer ones.
+TEST(ManyThreads, ByteStringsOfOneGroupAreForAllOfThem) {
+  for (const unsigned threads : {2U, 7U, 16U}) {
+    for (const std::uint32_t length : {8, 9}) {
+      std::vector<Text> sorted(std::size_t{threads} << 16, Text{{}, length});
+      std::atomic<bool> counts = false;
+      test::TeamCounts read(length == 8 ? threads : 1);
+      // Counts those that are read one after the other.
+      const auto key = [&](const Text& text) {
+        thread_local std::size_t last = 0, in_a_row = 0;
+        const auto at = static_cast<std::size_t>(&text - sorted.data());
+        in_a_row = at == last + 1 ? in_a_row + 1 : 0;
+        last = at;
+        if (counts && in_a_row > 100) read.add(1);
+        return text.key();
+      };
+      int levels = 0;
+      ByteKeySort<Text, decltype(key)>(key, Order::kAscending, 1000)
+          .run(std::span(sorted), threads,
+               [&](std::span<Text>, const auto&, unsigned) { counts = levels++ == 0; });
+      EXPECT_EQ(levels, length == 8 ? 2 : 3);
+      if (length == 8) {
+        EXPECT_EQ(read.of_threads().size(), threads);
+      } else {
+        EXPECT_LT(read.all(), sorted.size() / threads);
+      }
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -62,8 +63,9 @@ class ByteKeySort {
     std::vector<Group> groups = {{records, 0}}, waiting;
     std::mutex mutex;
     while (!groups.empty()) {
-      const Group group = groups.back();
+      Group group = groups.back();
       groups.pop_back();
+      if (group.word != 0 && !any_beyond(group, team, parts)) group.word = kLengths;
       if (!sort(group, sort_by_number, threads)) continue;
       for (std::size_t i = 0; i <= parts; ++i) begins[i] = first_of_part(group, i, parts);
       team.run(parts, [&](std::size_t part) {
@@ -71,7 +73,7 @@ class ByteKeySort {
             group.records.subspan(begins[part], begins[part + 1] - begins[part]);
         for_each_equal({own, group.word}, [&](const Group& equal) {
           if (equal.records.size() <= records.size() / parts) {
-            sort_alone(equal, sort_by_number);
+            sort_alone(known(equal), sort_by_number);
             return;
           }
           // One thread would still be busy with it when the others have ended.
@@ -82,7 +84,7 @@ class ByteKeySort {
     }
     std::sort(waiting.begin(), waiting.end(),
               [](const Group& a, const Group& b) { return a.records.size() > b.records.size(); });
-    team.run(waiting.size(), [&](std::size_t i) { sort_alone(waiting[i], sort_by_number); });
+    team.run(waiting.size(), [&](std::size_t i) { sort_alone(known(waiting[i]), sort_by_number); });
   }
 
  private:
@@ -129,7 +131,8 @@ class ByteKeySort {
     while (!groups.empty()) {
       const Group group = groups.back();
       groups.pop_back();
-      if (sort(group, sort_by_number, 1)) for_each_equal(group, sort_or_wait);
+      if (!sort(group, sort_by_number, 1)) continue;
+      for_each_equal(group, [&](const Group& equal) { sort_or_wait(known(equal)); });
     }
   }
 
@@ -145,22 +148,50 @@ class ByteKeySort {
     return static_cast<std::size_t>(first - records.begin());
   }
 
-  // Calls body(group) for those whose word is equal, several each. They are sorted by it.
+  // Calls body(group) for those whose word is equal, several each. They are sorted by it. Whether
+  // they go beyond that word is not known of the group then.
   template <typename Body>
   void for_each_equal(const Group& group, const Body& body) const {
     const std::span<T> records = group.records;
     if (records.empty()) return;
     std::uint64_t here = word_of(records.front(), group.word), next = here;
     for (std::size_t begin = 0, end; begin < records.size(); begin = end, here = next) {
-      for (end = begin + 1; end < records.size(); ++end) {
-        if ((next = word_of(records[end], group.word)) != here) break;
+      end = begin + 1;
+      while (end < records.size() && (next = word_of(records[end], group.word)) == here) {
+        // Where many are equal most of them need not be read.
+        const std::size_t step = end - begin < kFew ? 1 : end - begin;
+        const auto last = std::min(end + step, records.size()) - 1;
+        const bool all = step == 1 || word_of(records[last], group.word) == here;
+        end = all ? last + 1 : end_of_equal(records, {end, last}, group.word, here);
       }
-      const std::span<T> equal = records.subspan(begin, end - begin);
-      if (equal.size() == 1) continue;
-      // Bytes that are not there count as 0 until here.
-      const bool more = equal.size() <= kFew || any_beyond(equal, group.word);
-      body(Group{equal, more ? group.word + 1 : kLengths});
+      if (end - begin > 1) body(Group{records.subspan(begin, end - begin), group.word + 1});
     }
+  }
+  // The first whose word is another, between one with this word and one without it.
+  std::size_t end_of_equal(std::span<T> records, std::pair<std::size_t, std::size_t> between,
+                           std::size_t word, std::uint64_t value) const {
+    auto [equal, other] = between;
+    while (other - equal > 1) {
+      const std::size_t middle = equal + (other - equal) / 2;
+      (word_of(records[middle], word) == value ? equal : other) = middle;
+    }
+    return other;
+  }
+
+  // The group of for_each_equal(), and whether its records differ in their lengths only: bytes that
+  // are not there count as 0 until here. Few are compared, whatever they differ in.
+  Group known(const Group& group) const {
+    const bool more = group.records.size() <= kFew || any_beyond(group.records, group.word);
+    return {group.records, more ? group.word : kLengths};
+  }
+  bool any_beyond(const Group& group, ThreadTeam& team, std::size_t parts) const {
+    std::atomic<bool> found = false;
+    team.run(parts, [&](std::size_t part) {
+      const std::size_t begin = group.records.size() * part / parts;
+      const std::size_t end = group.records.size() * (part + 1) / parts;
+      if (!found && any_beyond(group.records.subspan(begin, end - begin), group.word)) found = true;
+    });
+    return found;
   }
 
   // A key, which may be a temporary object, as long as this is.
@@ -199,9 +230,8 @@ class ByteKeySort {
   }
 
   bool any_beyond(std::span<T> records, std::size_t word) const {
-    return std::any_of(records.begin(), records.end(), [&](const T& record) {
-      return bytes_of(record).size() > (word + 1) * kWord;
-    });
+    return std::any_of(records.begin(), records.end(),
+                       [&](const T& record) { return bytes_of(record).size() > word * kWord; });
   }
 
   bool before(const T& left, const T& right, std::size_t word) const {
