@@ -27,7 +27,7 @@ template <typename Bits, typename Codec>
 VORTEX_WIDE_LOOPS bool words_are_in_order(Presorted order, const Bits* words, std::size_t count,
                                           const Codec& codec) noexcept {
   constexpr std::size_t kFirst = 16, kBlock = 256, kAhead = 8192, kLine = 64;
-  // No branch: nobody foresees it.
+  // By arithmetic: a processor cannot foresee which order it will be.
   const Bits descends = order == Presorted::kAscending ? 0 : 1;
   for (std::size_t begin = 1, block = kFirst; begin < count; begin += block, block = kBlock) {
     const std::size_t size = std::min(block, count - begin) + 1;

@@ -22,8 +22,7 @@ inline constexpr bool kWatchedHeap = true;
 #else
 inline constexpr bool kWatchedHeap = false;
 #endif
-inline constexpr char kNoWatchedHeap[] =
-    "the sanitizer brings a heap of its own, which cannot be replaced";
+inline constexpr char kNoWatchedHeap[] = "the heap of this library of C is not replaced";
 
 inline constexpr int kHeapWasCalled = 66;  // exit status
 
