@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "sort/job/output_parts.h"
+#include "sort/job/sort_files.h"
 #include "sort/merge/record_division.h"
 #include "sort/merge/run_merge.h"
 #include "sort/record/format_order.h"
@@ -44,7 +45,7 @@
 namespace vortex::test::merge_parts_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr unsigned kManyThreads[] = {1, 2, 7, 16, 64};
+constexpr unsigned kManyThreads[] = {1, 2, 7, 16, 64, 128};
 
 // So many runs, in blocks so small, that there is memory for several parts.
 struct PartsSort : ListSort {
@@ -152,7 +153,7 @@ TEST(MergeParts, AreAsManyAsHaveRoom) {
   unsigned last = 0;
   for (const unsigned threads : kManyThreads) {
     SCOPED_TRACE(threads);
-    PartsSort sort(records_of(Shape::kRandom, 8, 6 * kMiB, random), key_of(8), threads);
+    PartsSort sort(records_of(Shape::kRandom, 8, 5 * kMiB, random), key_of(8), threads);
     const SortReport report = sort.run();
     EXPECT_GE(report.merge_parts, last);
     EXPECT_LE(report.merge_parts, threads);
@@ -259,10 +260,11 @@ struct CountingLess {
 // As the resources say: by no more threads at once than there are to be.
 TEST(MergeParts, AskAComparatorByNoMoreThreadsThanThereAre) {
   auto random = test_random();
-  for (const unsigned threads : {2U, 4U, 7U}) {
+  for (const unsigned threads : kManyThreads) {
     SCOPED_TRACE(threads);
-    PartsSort sort(records_of(Shape::kRandom, sizeof(KeyAndValue), 5 * kMiB, random),
+    PartsSort sort(records_of(Shape::kRandom, sizeof(KeyAndValue), 5 * kMiB / 2, random),
                    key_of(sizeof(KeyAndValue)), threads);
+    sort.options.resources.memory_bytes = kMiB;
     sort.options.format.reset();
     asking = most_asking = 0;
     unsigned merging = 0;
@@ -270,7 +272,7 @@ TEST(MergeParts, AskAComparatorByNoMoreThreadsThanThereAre) {
       if (now.phase == SortPhase::kWriting && merging++ == 0) most_asking = 0;
     };
     const SortReport report = external_sort<KeyAndValue>(sort.options, CountingLess());
-    EXPECT_GT(report.merge_parts, 1U);
+    EXPECT_EQ(report.merge_parts > 1, threads > 1);
     EXPECT_LE(most_asking, static_cast<int>(threads));
     EXPECT_EQ(asking, 0);
   }
@@ -361,6 +363,50 @@ TEST(MergeParts, AreMovedByAThreadEach) {
       EXPECT_LT(records, kRuns * kOfRun / threads * 5 / 4) << threads;
       EXPECT_GT(records, kRuns * kOfRun / threads * 3 / 4) << threads;
     }
+  }
+}
+
+// Each thread writes one part, whose blocks go to the file from where it has put them: no other one
+// writes a byte of it. None goes on before all have begun.
+TEST(MergeParts, AreWrittenByAThreadEach) {
+  auto random = test_random();
+  constexpr std::size_t kBlock = kMinBlockBytes;
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+    SCOPED_TRACE(threads);
+    Files with;
+    with.add_input({});
+    const auto options = with.options<ExternalSortOptions>();
+    SortFiles files(options);
+    files.open_output();
+    std::vector<std::uint64_t> lengths, begins = {0};
+    for (unsigned i = 0; i < threads; ++i) {
+      lengths.push_back(1 + random() % (3 * kBlock) + kBlock);
+      begins.push_back(begins.back() + lengths.back());
+    }
+    const FileWriterOptions writing{
+        .comeback_blocks = 0, .write_behind = 1, .request_bytes = kBlock};
+    const std::size_t blocks = FileWriterBase::blocks_needed(writing, kBlock) + 1;
+    BlockPool pool({.pool_bytes = threads * blocks * kBlock, .block_bytes = kBlock});
+    OutputParts parts(files, pool, writing, lengths, {});
+    Bytes expected(begins.back());
+    for (std::byte& byte : expected) byte = static_cast<std::byte>(random());
+    TeamCounts written(threads);
+    detail::ThreadTeam team(threads);
+    SortWatch watch({}, {});
+    parts.write(team, watch, [&](std::size_t i, Written) {
+      written.add(lengths[i]);
+      PointerOutput to(parts[i].behind_head, 1, kBlock, parts[i].head);
+      guarded([&] {
+        append_records(to, expected.data() + begins[i], lengths[i], 1);
+      }).throw_if_failed();
+      return lengths[i];
+    });
+    parts.finish();
+    std::vector<std::uint64_t> of_threads = written.of_threads();
+    std::ranges::sort(of_threads);
+    std::ranges::sort(lengths);
+    EXPECT_EQ(of_threads, lengths);
+    EXPECT_TRUE(same_bytes(read_file(with.output()), expected));
   }
 }
 

@@ -426,6 +426,29 @@ TEST(ExternalSortThreads, GiveTheSameAndEndTogether) {
   }
 }
 
+// Where the memory is not little: from 16 threads on four to eight buckets for each, more than half
+// of them merge a part (as many as are worth it), and half partition.
+TEST(ExternalSortThreads, HaveBucketsAndPartsInThePlan) {
+  Files files;
+  files.add_input({});
+  ExternalSortOptions options = files.options();
+  options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
+  options.resources.request_cost_bytes = 0;
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+    SCOPED_TRACE(threads);
+    options.resources.threads = threads;
+    options.resources.memory_bytes = std::max(threads, 16U) * 64 * kMiB;
+    // A hole.
+    std::filesystem::resize_file(files.path(0), 12 * options.resources.memory_bytes);
+    const SortPlan plan = plan_external_sort(options);
+    EXPECT_GE(plan.buckets, 4 * threads);
+    EXPECT_LE(plan.buckets, std::max(8 * threads, 128U));
+    EXPECT_GT(2 * plan.merge_parts, threads);
+    EXPECT_LE(plan.merge_parts, threads);
+    EXPECT_EQ(plan.partition_threads, threads < 4 ? 1 : threads / 2);
+  }
+}
+
 // In blocks that are large enough for several threads to partition what comes in; records straddle
 // them. A read that fails ends the sort, and so does a request.
 TEST(ExternalSortThreads, PartitionTogether) {

@@ -893,7 +893,7 @@ TEST(RunFormation, EachPartitionerTakesAnEqualStripe) {
   std::vector<test::KeyAndValue> records(29'000);
   for (std::size_t i = 0; i < records.size(); ++i) records[i] = {random(), i};
   const auto* const bytes = reinterpret_cast<const std::byte*>(records.data());
-  for (const unsigned threads : {2U, 7U, 16U, 64U, 128U}) {
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
     test::TeamCounts* counts = nullptr;
     const auto seen = std::make_unique<std::atomic<bool>[]>(records.size());
     const auto key = [&](const test::KeyAndValue& record) {

@@ -24,6 +24,7 @@
 namespace vortex::test::sort_plan_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr unsigned kManyThreads[] = {1, 2, 7, 16, 64, 128};
 
 SortPlanRequest request_of(std::uint64_t bytes, std::size_t record_bytes,
                            std::uint64_t memory_bytes) {
@@ -160,7 +161,33 @@ TEST(SortPlan, SeveralThreadsPartitionWhereManySort) {
   EXPECT_EQ(threads_of(3, 1024 * kMiB), 1U);
   EXPECT_EQ(threads_of(4, 1024 * kMiB), 2U);
   EXPECT_EQ(threads_of(32, 1024 * kMiB), 16U);
+  EXPECT_EQ(threads_of(64, 4096 * kMiB), 32U);
+  EXPECT_EQ(threads_of(128, 4096 * kMiB), 64U);
   EXPECT_EQ(threads_of(32, 16 * kMiB), 1U);
+}
+
+// What is partitioned at a time has a stripe of 256 KiB for each who partitions, and more of it is
+// read meanwhile, as long as that is a small part of the memory.
+TEST(SortPlan, BatchesGrowWithTheThreads) {
+  const auto plan_of = [](unsigned threads, std::uint64_t memory_bytes) {
+    SortPlanRequest request = request_of(16 * memory_bytes, 8, memory_bytes);
+    request.threads = threads;
+    request.scratch_per_record = 8;
+    return consistent_plan(request);
+  };
+  for (const unsigned threads : kManyThreads) {
+    SCOPED_TRACE(threads);
+    const RecordPlan plan = plan_of(threads, 4096 * kMiB);
+    const std::uint64_t partition = threads < 4 ? 1 : threads / 2;
+    EXPECT_EQ(plan.formation.partition_threads, partition);
+    const std::uint64_t batch = plan.formation.batch_blocks * plan.block_bytes;
+    EXPECT_GE(batch, partition * kMiB / 4);
+    EXPECT_LT(batch, partition * kMiB / 4 + plan.block_bytes);
+    EXPECT_EQ(plan.reader.comeback_blocks + 1, plan.formation.batch_blocks);
+    EXPECT_GE(plan.reader.read_ahead * plan.reader.request_bytes, threads < 4 ? 0 : 2 * batch);
+    const RecordPlan little = plan_of(threads, 256 * kMiB);
+    EXPECT_LE(little.formation.batch_blocks, std::max<std::size_t>(little.pool_blocks / 32, 1));
+  }
 }
 
 // An arm that takes 8 ms where 200 MB/s are moved is worth larger blocks. What requests cost an SSD
@@ -196,7 +223,7 @@ TEST(SortPlan, AllThreadsMergePartsWhereRequestsAreCheap) {
   };
   for (const std::size_t record_bytes : {8U, 16U, 100U}) {
     const std::uint64_t held = plan_of(record_bytes, 1, 0).told().kept_bytes;
-    for (const unsigned threads : {1U, 2U, 4U, 16U}) {
+    for (const unsigned threads : {1U, 2U, 4U, 16U, 64U, 128U}) {
       SCOPED_TRACE(std::to_string(threads) + " threads, records of " +
                    std::to_string(record_bytes));
       for (const std::uint64_t cost : {0U, 40U << 10, 250U << 10}) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <concepts>
 #include <cstring>
@@ -13,8 +14,11 @@
 #include <limits>
 #include <memory>
 #include <regex>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sort/record/format_order.h"
@@ -28,6 +32,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/threads.h"
+#include "tests/thread/team_counts.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/error.h"
 #include "vortex/record_order.h"
@@ -555,6 +560,47 @@ TEST(Sorter, TakesWhatAnotherOneGives) {
   second.sort();
   const RecordList expected = stably_sorted(backwards, stably_sorted(forwards, list));
   EXPECT_EQ(std::memcmp(second.data(), expected.bytes.data(), expected.bytes.size()), 0);
+}
+
+// What comes at once is put to buckets by as many threads as the plan says: nothing sorts
+// meanwhile, and none of them goes on before all have a record. Who pushes puts the first ones
+// alone.
+TEST(Sorter, PartitionsByAllThreads) {
+  auto random = test_random();
+  const RunFolders folders(1);
+  // Batches end with blocks.
+  constexpr std::size_t kBlock = std::size_t{2} << 20, kFirst = std::size_t{1} << 15;
+  constexpr std::size_t kAll = 3 * kBlock / sizeof(KeyAndValue);
+  std::vector<KeyAndValue> memory(kAll + kBlock / sizeof(KeyAndValue));
+  KeyAndValue* first = memory.data();
+  while (reinterpret_cast<std::uintptr_t>(first) % kBlock != 0) ++first;
+  const std::span records(first, kAll);
+  for (KeyAndValue& record : records) record = {random(), 0};
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+    SCOPED_TRACE(threads);
+    std::atomic<TeamCounts*> counts = nullptr;
+    const auto key = [&](const KeyAndValue& record) {
+      thread_local unsigned counted = 0;  // the number of threads that this one was counted for
+      TeamCounts* const to = counts;
+      if (to != nullptr && std::exchange(counted, threads) != threads) to->add(1);
+      return record.key;
+    };
+    SortResources options;
+    options.folders = folders.paths();
+    options.threads = threads;
+    options.memory_bytes = std::uint64_t{threads > 16 ? 2U : 1U} << 30;
+    options.block_bytes = kBlock;
+    const ByKey by_key(key);
+    Sorter<KeyAndValue, std::remove_const_t<decltype(by_key)>> sorter(options, by_key);
+    const unsigned partition = threads < 4 ? 1 : threads / 2;
+    EXPECT_EQ(sorter.plan().partition_threads, partition);
+    sorter.push(records.first(kFirst));
+    TeamCounts partitioners(partition);
+    counts = &partitioners;
+    sorter.push(records.subspan(kFirst));
+    counts = nullptr;
+    EXPECT_EQ(partitioners.of_threads().size(), partition);
+  }
 }
 
 // The failure of an array that is pushed is thrown, and the sorter can only go.
