@@ -104,7 +104,7 @@ TEST(ManyThreads, NoMoreAreStartedThanTakePart) {
   for (const std::size_t count : {std::size_t{1} << 21, std::size_t{5} << 20}) {
     std::vector<std::uint64_t> keys = random_keys(count);
     const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
-    for (const unsigned threads : {2U, 16U, 128U}) {
+    for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
       const unsigned started = CountedSort::threads_that_pay(keys.data(), count, threads);
       EXPECT_EQ(started, std::min<std::size_t>(threads, count >> 20));
       test::TeamCounts read(started), made(started);

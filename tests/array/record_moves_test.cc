@@ -15,10 +15,12 @@
 #include <type_traits>
 #include <vector>
 
+#include "sort/memory/record_paths.h"
 #include "sort/memory/run_merge.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
+#include "tests/thread/team_counts.h"
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/sort.h"
 
@@ -67,6 +69,54 @@ TEST(RecordMoves, EachRecordReachesItsPlace) {
         detail::RecordMover(bytes, team).move_to_places(records.data(), places.data(), count);
         ASSERT_EQ(records, expected) << "by a team: " << count << " of " << bytes << " bytes";
       }
+    }
+  }
+}
+
+// Moves numbers, and counts what each thread lifts and moves. None goes on with either before all
+// have come to it.
+struct CountedMoves {
+  static constexpr std::size_t kMost = 16;
+
+  void lift(std::size_t place, std::size_t slot) const {
+    lifted->add(1);
+    held[slot] = numbers[place];
+  }
+  void move(std::size_t from, std::size_t to) const {
+    moved->add(1);
+    numbers[to] = numbers[from];
+  }
+  void lay(std::size_t slot, std::size_t to) const { numbers[to] = held[slot]; }
+  void prefetch(std::size_t) const noexcept {}
+
+  std::size_t* numbers;
+  std::size_t* held;
+  test::TeamCounts* lifted;
+  test::TeamCounts* moved;
+};
+
+TEST(RecordMoves, AreDividedAmongTheThreads) {
+  std::mt19937_64 random;  // always the same, so that paths of all threads are about as long
+  constexpr std::size_t kCount = std::size_t{1} << 15;
+  const auto order = permutation(Cycles::kOne, kCount, random);
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+    std::vector<std::size_t> numbers(kCount);
+    std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+    std::vector<Pair64> places(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) places[i] = {0, order[i]};
+    detail::ThreadTeam team(threads);
+    detail::PathMover<CountedMoves> mover(CountedMoves::kMost, 1, team);
+    std::vector<std::size_t> held(mover.slots());
+    test::TeamCounts lifted(threads), moved(threads);
+    mover.move({numbers.data(), held.data(), &lifted, &moved}, places.data(), kCount);
+    EXPECT_EQ(numbers, order) << threads;
+    ASSERT_EQ(lifted.of_threads().size(), threads);
+    ASSERT_EQ(moved.of_threads().size(), threads);
+    // The rest of a path is laid down.
+    EXPECT_EQ(moved.all() + lifted.all(), kCount) << threads;
+    for (const std::uint64_t records : moved.of_threads()) {
+      EXPECT_GT(records, kCount / threads / 4) << threads;
+      EXPECT_LT(records, kCount / threads * 9 / 4) << threads;
     }
   }
 }
