@@ -15,13 +15,15 @@
 #include <vector>
 
 #include "tests/array/number_order.h"
+#include "tests/support/cases.h"
 
 namespace vortex::test {
 
 // All types of numbers, but for those that are made like one of these.
 using NumberTypes =
-    testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t,
-                   std::int32_t, float, std::uint64_t, std::int64_t, double>;
+    TypesOf<testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t,
+                           std::int32_t, float, std::uint64_t, std::int64_t, double>,
+            testing::Types<std::uint8_t, std::int32_t, double>>;
 
 enum class ArrayShape {
   kUniform,  // all bits at random, NaNs of both signs among them

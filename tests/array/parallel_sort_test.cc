@@ -136,9 +136,12 @@ class ChainSorterOf : public SortOf<R> {
 
   static inline std::size_t least_free_ = static_cast<std::size_t>(-1);
 };
-using Records = testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint64_t, 24>,
-                               Tagged<std::uint64_t, 104>, Tagged<std::uint32_t, 12>,
-                               Tagged<std::uint32_t, 100>, Tagged<std::uint64_t, 1000>>;
+using Records =
+    test::TypesOf<testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint64_t, 24>,
+                                 Tagged<std::uint64_t, 104>, Tagged<std::uint32_t, 12>,
+                                 Tagged<std::uint32_t, 100>, Tagged<std::uint64_t, 1000>>,
+                  testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint32_t, 100>,
+                                 Tagged<std::uint64_t, 1000>>>;
 TYPED_TEST_SUITE(ChainSorterOf, Records);
 
 // By teams.
@@ -157,8 +160,10 @@ class ParallelSortOf : public SortOf<R> {
     }
   }
 };
-using SharedRecords = testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint64_t, 104>,
-                                     Tagged<std::uint32_t, 12>, Tagged<std::uint32_t, 256>>;
+using SharedRecords =
+    test::TypesOf<testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint64_t, 104>,
+                                 Tagged<std::uint32_t, 12>, Tagged<std::uint32_t, 256>>,
+                  testing::Types<Tagged<std::uint64_t, 16>, Tagged<std::uint32_t, 256>>>;
 TYPED_TEST_SUITE(ParallelSortOf, SharedRecords);
 
 TYPED_TEST(ParallelSortOf, AllKindsOfKeys) {

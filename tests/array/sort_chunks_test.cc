@@ -182,9 +182,11 @@ std::vector<T> records_of(ArrayShape shape, std::size_t count, Random& random) {
 template <typename T>
 class SortIntoTest : public testing::Test {};
 using Records =
-    testing::Types<Record<std::uint64_t, 24>, Record<std::int16_t, 40>, Record<double, 48>,
-                   Record<float, 64>, Record<std::uint64_t, 100>, Record<std::int32_t, 131>,
-                   Record<std::uint64_t, 256>, Record<std::uint8_t, 700>>;
+    TypesOf<testing::Types<Record<std::uint64_t, 24>, Record<std::int16_t, 40>, Record<double, 48>,
+                           Record<float, 64>, Record<std::uint64_t, 100>, Record<std::int32_t, 131>,
+                           Record<std::uint64_t, 256>, Record<std::uint8_t, 700>>,
+            testing::Types<Record<std::int16_t, 40>, Record<std::uint64_t, 100>,
+                           Record<std::uint8_t, 700>>>;
 TYPED_TEST_SUITE(SortIntoTest, Records);
 
 TYPED_TEST(SortIntoTest, ByAMemberAndByAFunction) {

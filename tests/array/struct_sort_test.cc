@@ -169,20 +169,24 @@ std::vector<std::size_t> sizes() {
 
 template <typename T>
 class StructSortTest : public testing::Test {};
-using Structs = testing::Types<
-    // One word, or two, and the key anywhere in them.
-    Packed<std::uint64_t, 0, 0>, Packed<double, 0, 0>, Packed<std::uint32_t, 0, 0>,
-    Packed<std::int16_t, 0, 0>, Packed<bool, 0, 0>, Packed<std::uint32_t, 0, 4>,
-    Packed<float, 4, 0>, Packed<Level, 1, 3>, Packed<std::int16_t, 6, 0>, Packed<char, 3, 4>,
-    Packed<std::uint16_t, 0, 2>, Packed<Colour, 2, 1>, Packed<std::uint64_t, 0, 8>,
-    Packed<std::int64_t, 8, 0>, Packed<double, 3, 5>, Packed<std::uint32_t, 0, 12>,
-    Packed<float, 12, 0>, Packed<std::int32_t, 6, 6>, Packed<std::int8_t, 15, 0>,
-    Packed<bool, 7, 8>,
-    // Others that the library has code for, and some that it has none for.
-    Packed<std::int8_t, 1, 0>, Packed<std::uint64_t, 3, 1>, Packed<double, 0, 16>,
-    Packed<std::int64_t, 16, 8>, Packed<float, 5, 39>, Packed<std::uint64_t, 92, 0>,
-    Packed<std::int32_t, 1, 0>, Packed<std::uint16_t, 1, 0>, Packed<std::int64_t, 3, 189>,
-    Packed<float, 90, 206>>;
+using Structs = test::TypesOf<
+    testing::Types<
+        // One word, or two, and the key anywhere in them.
+        Packed<std::uint64_t, 0, 0>, Packed<double, 0, 0>, Packed<std::uint32_t, 0, 0>,
+        Packed<std::int16_t, 0, 0>, Packed<bool, 0, 0>, Packed<std::uint32_t, 0, 4>,
+        Packed<float, 4, 0>, Packed<Level, 1, 3>, Packed<std::int16_t, 6, 0>, Packed<char, 3, 4>,
+        Packed<std::uint16_t, 0, 2>, Packed<Colour, 2, 1>, Packed<std::uint64_t, 0, 8>,
+        Packed<std::int64_t, 8, 0>, Packed<double, 3, 5>, Packed<std::uint32_t, 0, 12>,
+        Packed<float, 12, 0>, Packed<std::int32_t, 6, 6>, Packed<std::int8_t, 15, 0>,
+        Packed<bool, 7, 8>,
+        // Others that the library has code for, and some that it has none for.
+        Packed<std::int8_t, 1, 0>, Packed<std::uint64_t, 3, 1>, Packed<double, 0, 16>,
+        Packed<std::int64_t, 16, 8>, Packed<float, 5, 39>, Packed<std::uint64_t, 92, 0>,
+        Packed<std::int32_t, 1, 0>, Packed<std::uint16_t, 1, 0>, Packed<std::int64_t, 3, 189>,
+        Packed<float, 90, 206>>,
+    testing::Types<Packed<double, 0, 0>, Packed<bool, 0, 0>, Packed<float, 4, 0>,
+                   Packed<std::int32_t, 6, 6>, Packed<double, 0, 16>, Packed<float, 5, 39>,
+                   Packed<std::uint64_t, 92, 0>, Packed<std::uint16_t, 1, 0>>>;
 TYPED_TEST_SUITE(StructSortTest, Structs);
 
 TYPED_TEST_OF_ONE_THREAD(StructSortTest, ByAMemberAndByAFunction) {

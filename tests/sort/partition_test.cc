@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/support/cases.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "vortex/block_pool.h"
@@ -29,7 +30,9 @@ struct Record<8> {
 
 template <typename T>
 class PartitionTest : public testing::Test {};
-using Types = testing::Types<Record<8>, Record<16>, Record<24>, Record<64>, Record<104>>;
+using Types =
+    test::TypesOf<testing::Types<Record<8>, Record<16>, Record<24>, Record<64>, Record<104>>,
+                  testing::Types<Record<8>, Record<24>, Record<104>>>;
 TYPED_TEST_SUITE(PartitionTest, Types);
 
 struct Memory {

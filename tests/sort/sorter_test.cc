@@ -220,9 +220,10 @@ TEST(Sorter, ByKeysOfRecords) {
 // Numbers of every kind with all that is odd about them, against a sort of their bits.
 template <typename T>
 class SorterOfNumbers : public ::testing::Test {};
-using Numbers =
+using Numbers = TypesOf<
     ::testing::Types<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, std::int8_t,
-                     std::int16_t, std::int32_t, std::int64_t, float, double, char, bool, wchar_t>;
+                     std::int16_t, std::int32_t, std::int64_t, float, double, char, bool, wchar_t>,
+    ::testing::Types<std::uint16_t, std::int64_t, float, bool>>;
 TYPED_TEST_SUITE(SorterOfNumbers, Numbers);
 
 template <typename T>

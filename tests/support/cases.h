@@ -1,14 +1,17 @@
-// Cases that a random test must have seen, cases that are tried in turn, and cases that have no
-// threads.
+// Cases that a random test must have seen, types and cases of which sanitizers try some, and cases
+// that have no threads.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 
 namespace vortex::test {
@@ -46,6 +49,11 @@ class Seen {
   std::vector<Kind> kinds_;
 };
 
+// The types of a typed test. Under a sanitizer, where each takes seconds to compile and to run,
+// some stand for the others: of each size and kind of key one.
+template <typename All, typename Some>
+using TypesOf = std::conditional_t<kShadowMemory, Some, All>;
+
 // Cases that are gone through in turn, each as good as the others. Under a sanitizer, where they
 // take several times as long, one of so many is tried, and others with another seed.
 class Turns {
@@ -60,6 +68,13 @@ class Turns {
   unsigned one_of_;
   unsigned at_;
 };
+
+// Whether a case that takes seconds has its turn: one of so many is tried, by the seed, and all of
+// them where tests may take long. Cases of one kind are numbered one behind the other.
+inline bool has_turn(std::uint64_t number, unsigned one_of) {
+  return long_tests() || (test_seed() + number) % one_of == 0;
+}
+inline constexpr const char* kNotItsTurn = "it takes seconds: other seeds give it its turn";
 
 }  // namespace vortex::test
 
