@@ -2,16 +2,19 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "io/sequence/seeded_random.h"
 #include "tests/lines/line_cases.h"
 #include "tests/sort/sort_cases.h"
+#include "tests/support/cases.h"
 #include "tests/support/child_peak.h"
 #include "tests/support/locales.h"
 #include "tests/support/temporary_folder.h"
@@ -134,6 +137,10 @@ class LongLineMemory : public PeakTest, public ::testing::WithParamInterface<Lon
     sorted_.reset();
   }
   void SetUp() override {
+    const auto* const setting =
+        std::ranges::find(kLongLines, std::string_view(GetParam().name),
+                          [](const LongLines& lines) { return lines.name; });
+    if (!has_turn(static_cast<std::uint64_t>(setting - kLongLines), 3)) GTEST_SKIP() << kNotItsTurn;
     PeakTest::SetUp();
     if (IsSkipped()) return;
     peak_of([&] {

@@ -248,7 +248,7 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // The kinds of calls that a job makes: half of them, by chance, unless tests may take long.
+  // The kinds of calls that a job makes: a quarter of them, by chance, unless tests may take long.
   std::vector<std::size_t> kinds_of(const WholeJob& job, std::mt19937_64& random) {
     std::vector<std::size_t> all(kCallKinds);
     std::iota(all.begin(), all.end(), std::size_t{0});
@@ -259,7 +259,7 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(end.exited_with(0)) << end.status << end.waits;
     std::vector<std::size_t> kinds;
     for (const std::size_t kind : all) {
-      if (tracer_.ledger().seen[kind] != 0 && (long_tests() || random() % 2 == 0)) {
+      if (tracer_.ledger().seen[kind] != 0 && (long_tests() || random() % 4 == 0)) {
         kinds.push_back(kind);
       }
     }
