@@ -9,7 +9,7 @@ checks that the pkg-config file is enough to build and run the consumer with the
 static library, that every installed header compiles alone, that the library brings no allocator
 and no symbols beside its own, that the native engine leaves no libsigsegv behind, and that a program
 that sorts records of its own runs clean under the sanitizers of COMPILER. With --examples, for a compiler
-that does not build them, the examples compile with what is installed.
+that does not build them, the examples compile with what is installed, and so do all headers, in one source.
 """
 
 import os
@@ -71,12 +71,16 @@ def strict_check(installation, compiler, folder, standard):
     return [*command, "-fsyntax-only"]
 
 
-def check_headers(installation, strict, compiler, folder):
+def check_headers(installation, strict, compiler, folder, together):
+    """Each header compiles alone; `together` for a compiler that is asked for its warnings, when the compiler of the
+    build has shown that each includes what it uses."""
     expect(installation.headers, "headers are installed")
     expect(len(installation.parts) > 20, "templates are installed")
-    for header in [*installation.headers, *installation.parts]:
+    includes = [f"#include <{header.relative_to(installation.includes)}>\n"
+                for header in [*installation.headers, *installation.parts]]
+    for text in ["".join(includes)] if together else includes:
         file = folder / "header.cc"
-        file.write_text(f"#include <{header.relative_to(installation.includes)}>\n")
+        file.write_text(text)
         run([*strict, file])
     # Programs without exceptions and run-time types include any of them.
     file = folder / "headers.cc"
@@ -191,7 +195,7 @@ def main():
         if not sanitized:
             standard = source_root / "pch" / "standard.h" if with_examples else None
             strict = strict_check(installation, compiler, folder, standard)
-            check_headers(installation, strict, compiler, folder)
+            check_headers(installation, strict, compiler, folder, together=with_examples)
             if with_examples:
                 check_examples(strict, source_root / "examples")
             check_exports(installation)
