@@ -27,9 +27,17 @@ WORDS = [b"", b"a", b"B", b"10", b"9", b"-3", b"1.5K", b"2M", b"jan", b"Feb", b"
          b"1e3", b"\t"]
 
 
+class Share(unittest.TestLoader):
+    """Of the cases those that GoogleTest would run by the same variables (`./dev test --all` with sanitizers)."""
+    def getTestCaseNames(self, testCaseClass):
+        shares, index = (int(os.environ.get(f"GTEST_{name}", default))
+                         for name, default in (("TOTAL_SHARDS", 1), ("SHARD_INDEX", 0)))
+        return super().getTestCaseNames(testCaseClass)[index::shares]
+
+
 def main():
     print(f"seed: {SEED} (VORTEX_TEST_SEED)")
-    unittest.main(module="__main__", argv=sys.argv[:1])
+    unittest.main(module="__main__", argv=sys.argv[:1], testLoader=Share())
 
 
 def under(limits, threads=None):
