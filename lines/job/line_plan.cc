@@ -163,6 +163,14 @@ std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t rea
   return blocks * plan.block_bytes;
 }
 
+// No more than have a text to begin with, where the length is known: to start others takes longer
+// than they save.
+unsigned threads_worth(unsigned threads, std::optional<std::uint64_t> bytes) {
+  const unsigned wanted = detail::ThreadTeam::resolve(threads);
+  const std::uint64_t texts = detail::units_for(bytes.value_or(~std::uint64_t{0}), kMostText);
+  return static_cast<unsigned>(std::clamp<std::uint64_t>(texts, 1, wanted));
+}
+
 // A plan with this memory, if there is one.
 std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t memory_bytes,
                                   std::optional<std::uint64_t> bytes) {
@@ -170,7 +178,7 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
   LinePlan plan;
   plan.input_bytes = bytes;
   plan.memory_bytes = memory_bytes;
-  plan.threads = detail::ThreadTeam::resolve(resources.threads);
+  plan.threads = threads_worth(resources.threads, bytes);
   std::uint64_t memory = plan.memory_bytes - program_bytes(plan.memory_bytes);
   plan.prefetch = resources.prefetch;
   plan.disks = static_cast<unsigned>(std::max<std::size_t>(resources.folders.size(), 1));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -162,6 +163,26 @@ TEST_F(LineThreads, AllMakeKeys) {
     EXPECT_EQ(keys->numbers().size(), threads);
     EXPECT_EQ(*keys->numbers().rbegin(), threads - 1);
     EXPECT_EQ(report.merge_parts, threads);
+  }
+}
+
+// A thread has 256 KiB of text at least, or is not started.
+TEST_F(LineThreads, AsManyMakeKeysAsHaveText) {
+  auto random = test_random();
+  const Lines lines = many_lines(LineKind::kFields, 100, random, 4'000'000);
+  put_input(lines);
+  const std::uint64_t texts = (file_text(options.inputs[0]).size() + kMiB / 4 - 1) / (kMiB / 4);
+  options.resources.memory_bytes = 128 * kMiB;
+  for (const unsigned threads : kThreads) {
+    SCOPED_TRACE(threads);
+    const auto expected = static_cast<unsigned>(std::min<std::uint64_t>(threads, texts));
+    const auto keys = std::make_shared<AwaitedKeys>(expected);
+    options.order = {.keys = keys};
+    options.resources.threads = threads;
+    const SortReport report = expect_output(sorted(lines, {}));
+    EXPECT_EQ(report.plan.threads, expected);
+    EXPECT_EQ(keys->callers(), expected);
+    EXPECT_EQ(*keys->numbers().rbegin(), expected - 1);
   }
 }
 
