@@ -98,7 +98,8 @@ class Scaling(unittest.TestCase):
     def model_of(self, kind, place):
         """Rows of [threads, disks, model, measured, limits of both phases], and the bytes that pass the disks."""
         told = subprocess.run([PROGRAM, "model", kind, "--threads=2", "--mib=16", "--memory-mib=4",
-                               f"--folder={self.folder}", f"--place={place}"], stdout=subprocess.PIPE, text=True, check=True).stdout
+                               f"--folder={self.folder}", f"--place={place}"],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
         rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in told.splitlines()
                 if line.startswith("| ")]
         self.assertEqual(rows[0], ["threads", "disks, GB/s", "model, s", "measured, s", "limits: forming, merging"])
