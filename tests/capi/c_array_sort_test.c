@@ -127,10 +127,78 @@ static void total_order(void) {
   const uint64_t in_order[] = {
       0xfff8000000000000, 0xfff0000000000000, 0xbff0000000000000, 0x8000000000000000, 0,
       0x3ff0000000000000, 0x7ff0000000000000, 0x7ff8000000000000};
-  double numbers[8];
-  for (size_t i = 0; i < 8; ++i) memcpy(&numbers[i], &in_order[(i * 5 + 3) % 8], 8);
+  double numbers[8], mixed[8];
+  for (size_t i = 0; i < 8; ++i) memcpy(&mixed[i], &in_order[(i * 5 + 3) % 8], 8);
+  memcpy(numbers, mixed, sizeof mixed);
   CHECK(vtx_sort_f64(numbers, 8, NULL) == 0);
   CHECK(memcmp(numbers, in_order, sizeof numbers) == 0);
+  uint64_t places[8];
+  CHECK(vtx_argsort(mixed, 8, VTX_F64, places, 8, NULL) == 0);
+  for (size_t i = 0; i < 8; ++i) CHECK(memcmp(&mixed[places[i]], &in_order[i], 8) == 0);
+  for (size_t k = 0; k < 8; ++k) {
+    memcpy(numbers, mixed, sizeof mixed);
+    CHECK(vtx_select(numbers, 8, VTX_F64, k, NULL) == 0);
+    CHECK(memcmp(&numbers[k], &in_order[k], 8) == 0);
+    CHECK(vtx_partial_sort(numbers, 8, VTX_F64, k, NULL) == 0);
+    CHECK(memcmp(numbers, in_order, k * sizeof *numbers) == 0);
+  }
+  memcpy(numbers, mixed, sizeof mixed);
+  const vtx_chunk halves[] = {{numbers, 3}, {numbers + 3, 5}};
+  CHECK(vtx_sort_chunks(halves, 2, VTX_F64, NULL) == 0);
+  CHECK(memcmp(numbers, in_order, sizeof numbers) == 0);
+  const vtx_column column = {places, 8};
+  memcpy(places, in_order, sizeof places);
+  CHECK(vtx_sort_by_key(numbers, 8, VTX_F64, &column, 1, NULL) == 0);
+  CHECK(memcmp(numbers, in_order, sizeof numbers) == 0 && memcmp(places, in_order, 64) == 0);
+}
+
+// By several threads: as by one.
+static void by_threads(const NumberType* type) {
+  enum { kLarge = 300000 };
+  unsigned char* const large = malloc((size_t)8 * kLarge);
+  unsigned char* const one = malloc((size_t)8 * kLarge);
+  unsigned char* const many = malloc((size_t)8 * kLarge);
+  uint32_t* const places = malloc(sizeof *places * kLarge);
+  uint32_t* const expected = malloc(sizeof *expected * kLarge);
+  CHECK(large != NULL && one != NULL && many != NULL && places != NULL && expected != NULL);
+  const vtx_sort_options alone = {.threads = 1}, together = {.threads = 7};
+  const size_t bytes = kLarge * type->bytes;
+  for (size_t i = 0; i < kLarge; ++i) put_random(type, 70000, large + i * type->bytes);
+  CHECK(vtx_argsort(large, kLarge, type->number, expected, 4, &alone) == 0);
+  CHECK(vtx_argsort(large, kLarge, type->number, places, 4, &together) == 0);
+  CHECK(memcmp(places, expected, sizeof *places * kLarge) == 0);
+  for (size_t i = 0; i < kLarge; ++i)
+    memcpy(one + i * type->bytes, large + expected[i] * type->bytes, type->bytes);
+
+  for (size_t i = 0; i < kLarge; ++i) places[i] = (uint32_t)i;
+  memcpy(many, large, bytes);
+  const vtx_column column = {places, 4};
+  CHECK(vtx_sort_by_key(many, kLarge, type->number, &column, 1, &together) == 0);
+  CHECK(memcmp(many, one, bytes) == 0);
+  CHECK(memcmp(places, expected, sizeof *places * kLarge) == 0);
+
+  memcpy(many, large, bytes);
+  CHECK(vtx_select(many, kLarge, type->number, kLarge / 2, &together) == 0);
+  CHECK(memcmp(many + bytes / 2, one + bytes / 2, type->bytes) == 0);
+  CHECK(vtx_partial_sort(many, kLarge, type->number, 1000, &together) == 0);
+  CHECK(memcmp(many, one, 1000 * type->bytes) == 0);
+
+  memcpy(many, large, bytes);
+  const vtx_chunk chunks[] = {{many, kLarge / 3},
+                              {many + kLarge / 3 * type->bytes, kLarge - kLarge / 3}};
+  CHECK(vtx_sort_chunks(chunks, 2, type->number, &together) == 0);
+  CHECK(memcmp(many, one, bytes) == 0);
+
+  size_t kept = 0, kept_by_one = 0;
+  memcpy(many, large, bytes);
+  CHECK(vtx_sort_unique(many, kLarge, type->number, &kept, &together) == 0);
+  CHECK(vtx_sort_unique(large, kLarge, type->number, &kept_by_one, &alone) == 0);
+  CHECK(kept == kept_by_one && memcmp(many, large, kept * type->bytes) == 0);
+  free(large);
+  free(one);
+  free(many);
+  free(places);
+  free(expected);
 }
 
 int main(void) {
@@ -147,6 +215,7 @@ int main(void) {
     orders(type);
     selections(type);
     chunks_and_kinds(type);
+    by_threads(type);
   }
   total_order();
   vtx_release_sort_memory();

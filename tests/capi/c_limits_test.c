@@ -724,6 +724,39 @@ static void numbers_of_sorts(void) {
   vtx_release_sort_memory();
 }
 
+static void numbers_of_record_calls(void) {
+  char record[8] = {0};
+  const vtx_record_format format = {.record_bytes = 8};
+  uint64_t place = 9;
+  vtx_string string = {record, 8};
+  const vtx_chunk chunk = {record, 1};
+  size_t kept = 0;
+  FOR_EXTREMES(n) {
+    const int counted = n <= 1 ? 0 : -EINVAL, absent = n == 0 ? 0 : -EINVAL;
+    CHECK(vtx_argsort_records(record, n, &format, &place, 8, NULL) == counted);
+    CHECK(vtx_argsort_records(NULL, n, &format, &place, 8, NULL) == absent);
+    CHECK(vtx_argsort_records(record, n <= 1 ? n : 1, &format, NULL, 8, NULL) == absent);
+    CHECK(vtx_argsort_records(record, 1, &format, &place, n, NULL) == -EINVAL);
+    CHECK(vtx_select_records(record, n, &format, 0, NULL) == counted);
+    CHECK(vtx_select_records(record, 1, &format, n, NULL) == 0);
+    CHECK(vtx_partial_sort_records(record, n, &format, 1, NULL) == counted);
+    CHECK(vtx_partial_sort_records(record, 1, &format, n, NULL) == 0);
+    CHECK(vtx_sort_record_chunks(&chunk, n, &format, NULL) == counted);
+    CHECK(vtx_sort_record_chunks(NULL, n, &format, NULL) == absent);
+    CHECK(vtx_sort_strings(NULL, n, NULL) == absent);
+    CHECK(vtx_sort_unique_strings(NULL, n, &kept, NULL) == absent);
+    CHECK(vtx_argsort_strings(NULL, n, &place, 8, NULL) == absent);
+    CHECK(vtx_argsort_strings(&string, 1, &place, n, NULL) == -EINVAL);
+    const vtx_string none = {.length = n};
+    CHECK(vtx_argsort_strings(&none, 1, &place, 8, NULL) == absent);
+  }
+  CHECK(vtx_argsort_records(record, 1, NULL, &place, 8, NULL) == -EINVAL);
+  CHECK(vtx_select_records(record, 1, NULL, 0, NULL) == -EINVAL);
+  CHECK(vtx_sort_record_chunks(&chunk, 1, NULL, NULL) == -EINVAL);
+  CHECK(vtx_sort_unique_strings(&string, 1, NULL, NULL) == -EINVAL);
+  CHECK(string.bytes == record && string.length == 8);
+}
+
 static void numbers_of_array_calls(void) {
   uint64_t one[1] = {7}, place = 9;
   vtx_column column = {&place, sizeof place};
@@ -826,6 +859,7 @@ int main(void) {
   numbers_of_vanishing_arrays();
   numbers_of_sorts();
   numbers_of_array_calls();
+  numbers_of_record_calls();
   numbers_of_sorters();
   numbers_of_line_sorters();
   least_memory_is_enough();

@@ -1,4 +1,5 @@
-// Sorts of records in memory by a description of their keys, compared with a merge sort of our own.
+// Sorts, orders and selections of records in memory by a description of their keys, compared with a
+// merge sort of our own; and of strings.
 #include <errno.h>
 
 #include "tests/capi/check.h"
@@ -63,6 +64,61 @@ static void merge_sort(unsigned char* records, unsigned char* spare, size_t coun
   memcpy(records, spare, count * bytes);
 }
 
+// Their order as places, and the first of them, of records that `expected` has in order.
+static void other_calls(const unsigned char* records, const unsigned char* expected,
+                        const vtx_record_format* format, size_t count,
+                        const vtx_sort_options* options) {
+  uint32_t* const narrow = malloc(count * sizeof *narrow + 1);
+  uint64_t* const wide = malloc(count * sizeof *wide + 1);
+  unsigned char* const work = malloc(count * record_bytes + 1);
+  CHECK(narrow != NULL && wide != NULL && work != NULL);
+  CHECK(vtx_argsort_records(records, count, format, narrow, 4, options) == 0);
+  CHECK(vtx_argsort_records(records, count, format, wide, 8, options) == 0);
+  for (size_t i = 0; i < count; ++i) {
+    CHECK(wide[i] < count && narrow[i] == wide[i]);
+    const unsigned char* const record = records + wide[i] * record_bytes;
+    CHECK(memcmp(record, expected + i * record_bytes, record_bytes) == 0);
+    CHECK(i == 0 || order(record, records + wide[i - 1] * record_bytes) != 0 ||
+          wide[i - 1] < wide[i]);
+  }
+  memcpy(work, records, count * record_bytes);
+  const size_t first = count / 3;
+  const vtx_chunk chunks[] = {
+      {work, first}, {NULL, 0}, {work + first * record_bytes, count - first}};
+  CHECK(vtx_sort_record_chunks(chunks, 3, format, options) == 0);
+  CHECK(memcmp(work, expected, count * record_bytes) == 0);
+
+  size_t key_bytes = format->key_count == 0 ? record_bytes : 0;
+  for (size_t i = 0; i < format->key_count; ++i) key_bytes += format->keys[i].length;
+  const size_t places[] = {0, 1, count / 2, count};
+  for (size_t i = 0; i < 4; ++i) {
+    const size_t k = places[i];
+    memcpy(work, records, count * record_bytes);
+    if (key_bytes > 8) {
+      CHECK(vtx_select_records(work, count, format, k, options) == -EINVAL);
+      CHECK_TEXT(vtx_strerror(NULL), "at most 8 bytes");
+      CHECK(vtx_partial_sort_records(work, count, format, k, options) == -EINVAL);
+      CHECK(memcmp(work, records, count * record_bytes) == 0);
+      continue;
+    }
+    CHECK(vtx_select_records(work, count, format, k, options) == 0);
+    if (k < count) CHECK(order(work + k * record_bytes, expected + k * record_bytes) == 0);
+    for (size_t at = 0; k < count && at < count; ++at) {
+      const int sign = order(work + at * record_bytes, work + k * record_bytes);
+      CHECK(at < k ? sign <= 0 : sign >= 0);
+    }
+    CHECK(vtx_partial_sort_records(work, count, format, k, options) == 0);
+    for (size_t at = 0; at < k && at < count; ++at)
+      CHECK(order(work + at * record_bytes, expected + at * record_bytes) == 0);
+    CHECK(vtx_sort_records(work, count, format, options) == 0);
+    for (size_t at = 0; at < count; ++at)
+      CHECK(order(work + at * record_bytes, expected + at * record_bytes) == 0);
+  }
+  free(narrow);
+  free(wide);
+  free(work);
+}
+
 static void compare(const vtx_record_format* format, Order* expected_order, size_t count,
                     const vtx_sort_options* options) {
   record_bytes = format->record_bytes;
@@ -71,7 +127,8 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
   unsigned char* const expected = malloc(count * record_bytes + 1);
   unsigned char* const spare = malloc(count * record_bytes + 1);
   unsigned char* const apart = malloc(count * record_bytes + 1);
-  CHECK(sorted != NULL && expected != NULL && spare != NULL && apart != NULL);
+  unsigned char* const given = malloc(count * record_bytes + 1);
+  CHECK(given != NULL && sorted != NULL && expected != NULL && spare != NULL && apart != NULL);
   for (size_t i = 0; i < count; ++i) {
     unsigned char* const record = sorted + i * record_bytes;
     for (size_t j = 0; j < record_bytes; ++j) record[j] = (unsigned char)(random_bits() % 3);
@@ -83,12 +140,15 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
     if (record_bytes == 16 && random_bits() % 2 == 0) record[11] = 0xff;
   }
   memcpy(expected, sorted, count * record_bytes);
+  memcpy(given, sorted, count * record_bytes);
   CHECK(vtx_sort_records_into(sorted, count, format, apart, options) == 0);
   CHECK(memcmp(sorted, expected, count * record_bytes) == 0);
   CHECK(vtx_sort_records(sorted, count, format, options) == 0);
   merge_sort(expected, spare, count);
   CHECK(memcmp(sorted, expected, count * record_bytes) == 0);
   CHECK(memcmp(apart, expected, count * record_bytes) == 0);
+  other_calls(given, expected, format, count, options);
+  free(given);
   size_t kept = 0, wanted = 0;
   CHECK(vtx_sort_unique_records(sorted, count, format, &kept, options) == 0);
   for (size_t i = 0; i < count; ++i) {
@@ -102,6 +162,59 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
   free(expected);
   free(spare);
   free(apart);
+}
+
+static int by_string(const void* a, const void* b) {
+  const vtx_string *x = a, *y = b;
+  const size_t common = x->length < y->length ? x->length : y->length;
+  const int sign = common == 0 ? 0 : memcmp(x->bytes, y->bytes, common);
+  return sign != 0 ? sign : (x->length > y->length) - (x->length < y->length);
+}
+
+// Strings of 0 to 19 bytes, of which many are equal and many the beginning of others.
+static void strings(size_t count, unsigned threads) {
+  static char text[1 << 16];
+  for (size_t i = 0; i < sizeof text; ++i) text[i] = (char)(random_bits() % 64 == 0 ? -1 : 7);
+  vtx_string* const given = malloc((count + 1) * sizeof *given);
+  vtx_string* const sorted = malloc((count + 1) * sizeof *given);
+  vtx_string* const expected = malloc((count + 1) * sizeof *given);
+  uint32_t* const narrow = malloc((count + 1) * sizeof *narrow);
+  uint64_t* const wide = malloc((count + 1) * sizeof *wide);
+  CHECK(given != NULL && sorted != NULL && expected != NULL && narrow != NULL && wide != NULL);
+  for (size_t i = 0; i < count; ++i) {
+    given[i] = (vtx_string){text + random_bits() % (sizeof text - 20), random_bits() % 20};
+    if (given[i].length == 0) given[i].bytes = NULL;
+  }
+  memcpy(sorted, given, count * sizeof *given);
+  memcpy(expected, given, count * sizeof *given);
+  qsort(expected, count, sizeof *given, by_string);
+  for (int descending = 0; descending < 2; ++descending) {
+    const vtx_sort_options options = {.descending = descending, .threads = threads};
+    CHECK(vtx_sort_strings(sorted, count, &options) == 0);
+    CHECK(vtx_argsort_strings(given, count, narrow, 4, &options) == 0);
+    CHECK(vtx_argsort_strings(given, count, wide, 8, &options) == 0);
+    for (size_t i = 0; i < count; ++i) {
+      const vtx_string* const wanted = expected + (descending ? count - 1 - i : i);
+      CHECK(by_string(sorted + i, wanted) == 0);
+      CHECK(wide[i] < count && narrow[i] == wide[i] && by_string(given + wide[i], wanted) == 0);
+      CHECK(i == 0 || by_string(given + wide[i - 1], given + wide[i]) != 0 ||
+            wide[i - 1] < wide[i]);
+    }
+  }
+  size_t kept = 0, at = 0;
+  const vtx_sort_options options = {.threads = threads};
+  CHECK(vtx_sort_unique_strings(sorted, count, &kept, &options) == 0);
+  for (size_t i = 0; i < count; ++i) {
+    if (i != 0 && by_string(expected + i - 1, expected + i) == 0) continue;
+    CHECK(at < kept && by_string(sorted + at, expected + i) == 0);
+    ++at;
+  }
+  CHECK(at == kept);
+  free(given);
+  free(sorted);
+  free(expected);
+  free(narrow);
+  free(wide);
 }
 
 static int by_bytes_descending(const unsigned char* a, const unsigned char* b) {
@@ -123,6 +236,7 @@ int main(void) {
       {.offset = 19, .length = 8, .kind = VTX_KEY_FLOAT}};
   const vtx_key number[] = {{.offset = 8, .length = 4, .kind = VTX_KEY_SIGNED, .descending = 1}};
   const vtx_sort_options descending = {.descending = 1, .threads = 1};
+  const vtx_sort_options by_threads = {.threads = 7};
   const struct {
     size_t sizes[3];
     const vtx_key* keys;
@@ -137,6 +251,7 @@ int main(void) {
       {{16}, number, 1, by_number, NULL, kCount},
       {{16}, number, 1, by_number_ascending, &descending, kCount},
       {{28}, numbers + 2, 1, by_double, NULL, kCount},
+      {{kRecord, 28, 100}, numbers + 2, 1, by_double, &by_threads, kMany},
       {{28}, numbers + 2, 1, by_double_descending, &descending, kCount},
       {{1, 12}, NULL, 0, whole, NULL, kCount},
       {{1000}, NULL, 0, whole, NULL, kCount / 10},
@@ -152,6 +267,9 @@ int main(void) {
       }
     }
   }
+
+  const size_t string_counts[] = {0, 1, 2, 1000, 140000};
+  for (size_t i = 0; i < 5; ++i) strings(string_counts[i], i < 4 ? 1 : 7);
 
   char records[] = "987654321";
   const vtx_key outside[] = {{.offset = 1, .length = 2}};

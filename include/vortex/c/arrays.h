@@ -115,6 +115,38 @@ VORTEX_EXPORT int vtx_sort_unique_records(void* records, size_t count,
                                           const vtx_record_format* format, size_t* kept,
                                           const vtx_sort_options* options);
 
+// Puts the places of the records into their order, as vtx_argsort() does those of numbers. Places
+// of records whose keys agree in their first 8 bytes are compared by one thread.
+VORTEX_EXPORT int vtx_argsort_records(const void* records, size_t count,
+                                      const vtx_record_format* format, void* places,
+                                      size_t place_bytes, const vtx_sort_options* options);
+// As vtx_select() and vtx_partial_sort(), by keys that are at most 8 bytes together; -EINVAL for
+// longer ones.
+VORTEX_EXPORT int vtx_select_records(void* records, size_t count, const vtx_record_format* format,
+                                     size_t k, const vtx_sort_options* options);
+VORTEX_EXPORT int vtx_partial_sort_records(void* records, size_t count,
+                                           const vtx_record_format* format, size_t k,
+                                           const vtx_sort_options* options);
+
+// ---- Strings -----------------------------------------------------------------------------------
+
+// Any bytes, which stay where they are.
+typedef struct vtx_string {
+  const void* bytes;
+  size_t length;
+} vtx_string;
+// Sorts strings as memcmp(3) compares them, one that is the beginning of another before it. Takes
+// 32 bytes a string, and what sorting those takes; -ENOMEM with nothing moved.
+VORTEX_EXPORT int vtx_sort_strings(vtx_string* strings, size_t count,
+                                   const vtx_sort_options* options);
+// The same, and keeps one of equal strings: `*kept` are left, and what is behind them is as it was.
+VORTEX_EXPORT int vtx_sort_unique_strings(vtx_string* strings, size_t count, size_t* kept,
+                                          const vtx_sort_options* options);
+// Puts their places into that order, as vtx_argsort() does. Takes 16 bytes a string, and what
+// sorting those takes.
+VORTEX_EXPORT int vtx_argsort_strings(const vtx_string* strings, size_t count, void* places,
+                                      size_t place_bytes, const vtx_sort_options* options);
+
 // ---- Arrays of numbers whose type is told ------------------------------------------------------
 
 // Integers and floating-point numbers by their bits, in the order of vtx_sort_u64() and so on.
@@ -164,13 +196,17 @@ VORTEX_EXPORT int vtx_sort_unique(void* numbers, size_t count, int number, size_
 
 // One of several arrays that form one sequence.
 typedef struct vtx_chunk {
-  void* numbers;
+  void* numbers;  // or records
   size_t count;
 } vtx_chunk;
 // Sorts the numbers of all chunks as if they were one array. Takes as much memory as they have
 // together, and what sorting takes; -ENOMEM with nothing moved.
 VORTEX_EXPORT int vtx_sort_chunks(const vtx_chunk* chunks, size_t chunk_count, int number,
                                   const vtx_sort_options* options);
+// The same for records, stable.
+VORTEX_EXPORT int vtx_sort_record_chunks(const vtx_chunk* chunks, size_t chunk_count,
+                                         const vtx_record_format* format,
+                                         const vtx_sort_options* options);
 
 // ---- Vanishing arrays --------------------------------------------------------------------------
 

@@ -1,0 +1,335 @@
+// Sorts, orders and selections of arrays of records, by a description of their keys, and of
+// strings.
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "capi/sort/array_arguments.h"
+#include "capi/sort/sort_fields.h"
+#include "capi/sort/sort_options.h"
+#include "capi/stream/handle.h"
+#include "vortex/array_calls.h"
+#include "vortex/c.h"
+#include "vortex/detail/array/sized_records.h"
+#include "vortex/detail/record/sort_key.h"
+#include "vortex/error.h"
+#include "vortex/record_order.h"
+#include "vortex/sort.h"
+
+namespace vortex { inline namespace v0 { namespace capi { namespace {
+
+// Sorts each range of places whose leading bits are equal.
+void sort_ties(std::span<Pair64> places, const std::byte* records, const RecordFormat& format) {
+  const auto before = [&](const Pair64& a, const Pair64& b) {
+    const int order = format.compare(records + a.value * format.record_bytes(),
+                                     records + b.value * format.record_bytes());
+    return order != 0 ? order < 0 : a.value < b.value;
+  };
+  for (auto begin = places.begin(); begin != places.end();) {
+    const auto end = std::find_if(begin, places.end(),
+                                  [&](const Pair64& place) { return place.key != begin->key; });
+    if (end - begin > 1) std::sort(begin, end, before);
+    begin = end;
+  }
+}
+
+// The first bits of records' keys, as a number. `format` must live as long.
+detail::SortKey leading_key(const RecordFormat& format) noexcept {
+  return {
+      .function = &format,
+      .bits_of =
+          [](const void* by, const void* record) noexcept {
+            return static_cast<const RecordFormat*>(by)->leading_bits(
+                static_cast<const std::byte*>(record));
+          },
+      .take_bits =
+          [](const void* by, const void* records, std::size_t count, std::uint64_t* bits) noexcept {
+            const auto& format = *static_cast<const RecordFormat*>(by);
+            const auto* record = static_cast<const std::byte*>(records);
+            for (std::size_t i = 0; i < count; ++i, record += format.record_bytes())
+              bits[i] = format.leading_bits(record);
+          }};
+}
+
+// Sorts records that are in the order of their leading bits by all of their keys.
+void sort_tied_records(std::byte* records, std::size_t count, const RecordFormat& format) {
+  const std::size_t bytes = format.record_bytes();
+  const std::unique_ptr<std::byte[]> held(new std::byte[detail::moving_bytes(bytes)]);
+  std::vector<Pair64> places;
+  std::uint64_t next = count == 0 ? 0 : format.leading_bits(records);
+  for (std::size_t i = 0; i < count;) {
+    const std::uint64_t here = next;
+    std::byte* const begin = records + i * bytes;
+    places.clear();
+    do {
+      places.push_back({here, places.size()});
+    } while (++i < count && (next = format.leading_bits(records + i * bytes)) == here);
+    if (places.size() == 1) continue;
+    sort_ties(places, begin, format);
+    detail::move_to_places(begin, bytes, places.data(), places.size(), held.get());
+  }
+}
+
+// The only key of records, where it is a number as this machine has them.
+const vtx_key* only_number(const vtx_record_format* format) noexcept {
+  if (format->key_count != 1) return nullptr;
+  const vtx_key& key = format->keys[0];
+  const bool here = (key.big_endian != 0) == (std::endian::native == std::endian::big);
+  const bool word = key.length == 4 || key.length == 8;
+  return key.kind != VTX_KEY_BYTES && here && word ? &key : nullptr;
+}
+
+// Whether records are moved with their keys: a number of records of a size that has code of its own
+// takes a tenth of the time that one visit to each, in the order of their places, takes. Any other
+// key would be made anew at every level, which takes two to three times as long as that visit.
+bool are_carried(std::size_t record_bytes, const vtx_key* number) noexcept {
+  return number != nullptr &&
+         std::find(detail::kCompiledSizes.begin(), detail::kCompiledSizes.end(), record_bytes) !=
+             detail::kCompiledSizes.end();
+}
+
+detail::SortKey sort_key_of(const vtx_key& number, bool descending) noexcept {
+  const KeyKind kind = number.kind == VTX_KEY_UNSIGNED ? KeyKind::kUnsigned
+                       : number.kind == VTX_KEY_SIGNED ? KeyKind::kSigned
+                                                       : KeyKind::kFloat;
+  detail::SortKey key;
+  key.code = {kind, (number.descending != 0) != descending};
+  key.place = {static_cast<int>(number.offset), static_cast<int>(number.length)};
+  return key;
+}
+
+void sort_records_of(void* records, std::size_t count, const vtx_record_format* format,
+                     RecordFormat by, const SortOptions& wanted) {
+  const bool descending = wanted.order == Order::kDescending;
+  if (descending) by = by.reversed();
+  const vtx_key* const number = only_number(format);
+  if (are_carried(by.record_bytes(), number)) {
+    detail::sort_records(records, count, by.record_bytes(), sort_key_of(*number, descending),
+                         wanted.threads);
+    return;
+  }
+  const auto* const bytes = static_cast<const std::byte*>(records);
+  // Places whose leading bits are equal are sorted by the keys, where the bits do not decide.
+  detail::sort_by_places(
+      records, by.record_bytes(), count, wanted.threads,
+      [&](std::size_t i) { return by.leading_bits(bytes + i * by.record_bytes()); },
+      [&](Pair64* places) {
+        if (!by.leading_bits_decide()) sort_ties({places, count}, bytes, by);
+      });
+}
+
+// The first bits of the keys of records, which may move.
+class LeadingBits {
+ public:
+  LeadingBits(const void* records, const RecordFormat& format) noexcept
+      : records_(static_cast<const std::byte*>(records)), format_(format) {}
+
+  const std::byte* record(std::size_t place) const noexcept {
+    return records_ + place * format_.record_bytes();
+  }
+  detail::KeySource source() const noexcept {
+    return {this, [](const void* context, std::size_t begin, std::size_t count,
+                     std::uint64_t* bits) noexcept {
+              const auto& keys = *static_cast<const LeadingBits*>(context);
+              for (std::size_t i = 0; i < count; ++i)
+                bits[i] = keys.format_.leading_bits(keys.record(begin + i));
+            }};
+  }
+
+ private:
+  const std::byte* records_;
+  const RecordFormat& format_;
+};
+
+// Puts the places of records whose leading bits are equal into the order of all of their keys.
+template <typename Place>
+void order_ties(Place* places, std::size_t count, const LeadingBits& keys,
+                const RecordFormat& format) {
+  const detail::KeySource bits = keys.source();
+  for (std::size_t begin = 0; begin < count;) {
+    const std::uint64_t here = bits[places[begin]];
+    std::size_t end = begin + 1;
+    while (end < count && bits[places[end]] == here) ++end;
+    std::sort(places + begin, places + end, [&](Place a, Place b) {
+      const int order = format.compare(keys.record(a), keys.record(b));
+      return order != 0 ? order < 0 : a < b;
+    });
+    begin = end;
+  }
+}
+
+// Calls use(selection) with the records, whose keys have to fit in 64 bits.
+template <typename Use>
+int with_selection(void* records, std::size_t count, const vtx_record_format* format,
+                   const vtx_sort_options* options, const Use& use) noexcept {
+  return answer(thread_error(), [&] {
+    const auto wanted = options_of<SortOptions>(options);
+    RecordFormat by = record_format_of(format);
+    expect_array(records, count, by.record_bytes(), "the records");
+    if (!by.leading_bits_decide()) {
+      throw Error(EINVAL,
+                  "records are selected by keys of at most 8 bytes together; sort them by longer "
+                  "ones");
+    }
+    if (wanted.order == Order::kDescending) by = by.reversed();
+    const LeadingBits keys(records, by);
+    use(detail::Selection{records, by.record_bytes(), count, keys.source(), nullptr,
+                          wanted.threads});
+  });
+}
+
+std::string_view view_of(const vtx_string& string) noexcept {
+  return {static_cast<const char*>(string.bytes), string.length};
+}
+
+void expect_strings(const vtx_string* strings, std::size_t count) {
+  expect_array(strings, count, sizeof *strings, "the strings");
+  for (std::size_t i = 0; i < count; ++i)
+    expect_array(strings[i].bytes, strings[i].length, 1, "the bytes of a string");
+}
+
+// Sorts strings; with `unique` one of equal ones is kept. Returns how many are left.
+std::size_t sort_views(vtx_string* strings, std::size_t count, const vtx_sort_options* options,
+                       bool unique) {
+  const auto wanted = options_of<SortOptions>(options);
+  expect_strings(strings, count);
+  std::vector<std::string_view> views(count);
+  std::transform(strings, strings + count, views.begin(), view_of);
+  const std::size_t kept = detail::sort_strings(std::span(views), wanted, unique);
+  for (std::size_t i = 0; i < kept; ++i) strings[i] = {views[i].data(), views[i].size()};
+  return kept;
+}
+
+}}}}  // namespace vortex::v0::capi::
+
+using namespace vortex::capi;
+
+int vtx_sort_records(void* records, size_t count, const vtx_record_format* format,
+                     const vtx_sort_options* options) {
+  return answer(thread_error(), [&] {
+    const auto wanted = options_of<vortex::SortOptions>(options);
+    const vortex::RecordFormat by = record_format_of(format);
+    expect_array(records, count, by.record_bytes(), "the records to sort");
+    sort_records_of(records, count, format, by, wanted);
+  });
+}
+
+int vtx_sort_records_into(const void* records, size_t count, const vtx_record_format* format,
+                          void* sorted, const vtx_sort_options* options) {
+  return answer(thread_error(), [&] {
+    const auto wanted = options_of<vortex::SortOptions>(options);
+    vortex::RecordFormat by = record_format_of(format);
+    expect_array(records, count, by.record_bytes(), "the records to sort");
+    expect_array(sorted, count, by.record_bytes(), "the room for sorted records");
+    const bool descending = wanted.order == vortex::Order::kDescending;
+    if (descending) by = by.reversed();
+    const vtx_key* const number = only_number(format);
+    vortex::detail::sort_records_into(
+        records, count, by.record_bytes(),
+        number != nullptr ? sort_key_of(*number, descending) : leading_key(by), sorted,
+        wanted.threads);
+    if (number == nullptr && !by.leading_bits_decide())
+      sort_tied_records(static_cast<std::byte*>(sorted), count, by);
+  });
+}
+
+int vtx_sort_unique_records(void* records, size_t count, const vtx_record_format* format,
+                            size_t* kept, const vtx_sort_options* options) {
+  int error = 0;
+  const int refused = answer(thread_error(), [&] {
+    expect_place(kept);
+    // Before the sort: behind it nothing may fail.
+    const vortex::RecordFormat by = record_format_of(format);
+    error = vtx_sort_records(records, count, format, options);
+    if (error != 0) return;
+    const std::size_t bytes = by.record_bytes();
+    const auto at = [&](std::size_t i) { return static_cast<std::byte*>(records) + i * bytes; };
+    *kept = std::min<std::size_t>(count, 1);
+    for (std::size_t i = 1; i < count; ++i) {
+      if (by.compare(at(*kept - 1), at(i)) == 0) continue;
+      if (*kept != i) std::memcpy(at(*kept), at(i), bytes);
+      ++*kept;
+    }
+  });
+  return refused != 0 ? refused : error;
+}
+
+int vtx_argsort_records(const void* records, size_t count, const vtx_record_format* format,
+                        void* places, size_t place_bytes, const vtx_sort_options* options) {
+  return answer(thread_error(), [&] {
+    const auto wanted = options_of<vortex::SortOptions>(options);
+    vortex::RecordFormat by = record_format_of(format);
+    expect_array(records, count, by.record_bytes(), "the records");
+    if (wanted.order == vortex::Order::kDescending) by = by.reversed();
+    const LeadingBits keys(records, by);
+    with_places(places, place_bytes, count, [&](auto* to) {
+      argsort_to(keys.source(), count, to, wanted.threads);
+      if (!by.leading_bits_decide()) order_ties(to, count, keys, by);
+    });
+  });
+}
+
+int vtx_select_records(void* records, size_t count, const vtx_record_format* format, size_t k,
+                       const vtx_sort_options* options) {
+  return with_selection(records, count, format, options,
+                        [&](const auto& all) { vortex::detail::select(all, k); });
+}
+
+int vtx_partial_sort_records(void* records, size_t count, const vtx_record_format* format, size_t k,
+                             const vtx_sort_options* options) {
+  return with_selection(records, count, format, options,
+                        [&](const auto& all) { vortex::detail::partial_sort(all, k); });
+}
+
+int vtx_sort_record_chunks(const vtx_chunk* chunks, size_t chunk_count,
+                           const vtx_record_format* format, const vtx_sort_options* options) {
+  return answer(thread_error(), [&] {
+    const auto wanted = options_of<vortex::SortOptions>(options);
+    const vortex::RecordFormat by = record_format_of(format);
+    std::size_t count = 0;
+    const auto pieces = pieces_of(chunks, chunk_count, by.record_bytes(), count);
+    vortex::detail::sort_joined(pieces, wanted.threads, [&](void* together) {
+      sort_records_of(together, count, format, by, wanted);
+    });
+  });
+}
+
+int vtx_sort_strings(vtx_string* strings, size_t count, const vtx_sort_options* options) {
+  return answer(thread_error(), [&] { sort_views(strings, count, options, false); });
+}
+
+int vtx_sort_unique_strings(vtx_string* strings, size_t count, size_t* kept,
+                            const vtx_sort_options* options) {
+  return answer(thread_error(), [&] {
+    expect_place(kept);
+    *kept = sort_views(strings, count, options, true);
+  });
+}
+
+int vtx_argsort_strings(const vtx_string* strings, size_t count, void* places, size_t place_bytes,
+                        const vtx_sort_options* options) {
+  return answer(thread_error(), [&] {
+    const auto wanted = options_of<vortex::SortOptions>(options);
+    expect_strings(strings, count);
+    const vortex::detail::StringSource source{
+        strings, [](const void* all, std::size_t place) noexcept {
+          return view_of(static_cast<const vtx_string*>(all)[place]);
+        }};
+    with_places(places, place_bytes, count, [&](auto* to) {
+      if constexpr (sizeof *to == 4) {
+        vortex::detail::argsort_strings_32(source, count, to, wanted);
+      } else {
+        vortex::detail::argsort_strings_64(source, count, to, wanted);
+      }
+    });
+  });
+}
