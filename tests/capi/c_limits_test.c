@@ -218,6 +218,13 @@ static int use_chunk(const void* chunk) {
   return vtx_sort_chunks(&given, 1, VTX_U64, NULL);
 }
 
+static int use_string(const void* string) {
+  vtx_string given = *(const vtx_string*)string;
+  static const char text[1] = "a";
+  given.bytes = text;
+  return vtx_sort_strings(&given, 1, NULL);
+}
+
 static int use_format(const void* format) {
   char few[48] = {0};
   return vtx_sort_records(few, 1, format, NULL);
@@ -376,6 +383,7 @@ static const Number kNumbers[] = {
     NUMBER(vtx_sort_options, threads, kServed, use_sort_options),
     NUMBER(vtx_column, bytes, kServed, use_column),
     NUMBER(vtx_chunk, count, kInvalid, use_chunk),
+    NUMBER(vtx_string, length, kInvalid, use_string),
     NUMBER(vtx_key, offset, kInvalid, use_key),
     NUMBER(vtx_key, length, kInvalid, use_key),
     NUMBER(vtx_record_format, record_bytes, kInvalid, use_format),
