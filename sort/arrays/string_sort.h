@@ -9,19 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "sort/arrays/index_entries.h"
 #include "sort/record/key_chunk.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 {
-
-// A chunk of a string, inverted where the order is descending, and what tells the string.
-using IndexEntry = Pair64;
-
-// A sort that marks equal entries leaves this chunk, which no string has, in each that is equal to
-// the one in front of it.
-inline constexpr std::uint64_t kSameKey = 0x40;
 
 // Sorts an index. The entries are sorted by their chunks, as numbers, in cache-friendly passes of
 // the radix sort; where chunks are equal, those behind the longest common prefix take their place
@@ -44,10 +38,10 @@ inline constexpr std::uint64_t kSameKey = 0x40;
 //                             where nothing tells them apart
 //   is_long(entry), keeps_long(text)  whether an entry's text is not to be made, and of which text
 //                             that is so
-template <typename Strings>
+template <typename Strings, typename Team>
 class StringSort {
  public:
-  StringSort(const Strings& strings, detail::ThreadTeam& team) : strings_(strings), team_(team) {}
+  StringSort(const Strings& strings, Team& team) : strings_(strings), team_(team) {}
 
   // The index has the first chunk of every entry.
   void sort(std::span<IndexEntry> index) {
@@ -175,25 +169,18 @@ class StringSort {
     if (right.load(std::memory_order_relaxed)) return guess;
     std::atomic<std::size_t> common{guess};
     in_parts(range, threads, [&](const Range& part) {
-      const std::size_t own = common_bytes(part, first, common.load(std::memory_order_relaxed));
-      std::size_t least = common.load(std::memory_order_relaxed);
-      while (own < least && !common.compare_exchange_weak(least, own, std::memory_order_relaxed)) {
-      }
+      lower(common, common_bytes(part, first, common.load(std::memory_order_relaxed)));
     });
     range.depth = common.load(std::memory_order_relaxed);
     in_parts(range, threads, [&](const Range& part) { load_chunks(part); });
     return range.depth;
   }
 
-  template <typename Part>
-  void in_parts(const Range& range, unsigned threads, const Part& use) {
+  template <typename Use>
+  void in_parts(const Range& range, unsigned threads, const Use& use) {
     if (threads == 1) return use(range);
-    const std::size_t parts = 8 * std::size_t{threads};
-    team_.run(parts, [&](std::size_t i) {
-      Range part = range;
-      part.begin = range.begin + range.size() * i / parts;
-      part.end = range.begin + range.size() * (i + 1) / parts;
-      use(part);
+    vortex::in_parts(range.size(), team_, [&](std::size_t begin, std::size_t end) {
+      use(Range{range.begin + begin, range.begin + end, range.depth, range.text});
     });
   }
 
@@ -237,7 +224,7 @@ class StringSort {
 
   // Goes to the bytes behind the chunks that are equal. Returns false where there are none: then
   // the group is in order.
-  bool descend(Range& group) const {
+  bool descend(Range& group, unsigned threads) {
     if (!ends_string(group.begin->key ^ strings_.flip())) {
       group.depth += kChunkBytes;
       return true;
@@ -247,14 +234,33 @@ class StringSort {
       group.text = text;
       return true;
     }
-    if (strings_.by_value()) {
-      std::sort(group.begin, group.end,
-                [](const IndexEntry& a, const IndexEntry& b) { return a.value < b.value; });
-    }
+    if (strings_.by_value()) sort_by_value(group, threads);
     if (strings_.marks_unique() || strings_.marks_same()) {
-      for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) entry->key = kSameKey;
+      in_parts(group, threads, [&](const Range& part) {
+        IndexEntry* const first = part.begin + (part.begin == group.begin ? 1 : 0);
+        for (IndexEntry* entry = first; entry != part.end; ++entry) entry->key = kSameKey;
+      });
     }
     return false;
+  }
+
+  void sort_by_value(const Range& group, unsigned threads) {
+    if (group.size() < kRadixEntries) {
+      std::sort(group.begin, group.end,
+                [](const IndexEntry& a, const IndexEntry& b) { return a.value < b.value; });
+      return;
+    }
+    const auto turn = [&] {
+      in_parts(group, threads, [](const Range& part) { turn_entries(part.begin, part.end); });
+    };
+    turn();
+    try {
+      sort_chunks(group, threads);
+    } catch (...) {
+      turn();
+      throw;
+    }
+    turn();
   }
 
   int compare(const IndexEntry& a, const IndexEntry& b, const Range& range) const {
@@ -284,14 +290,17 @@ class StringSort {
 
   // Moves the long records of a group that is to be sorted by a text that they do not make behind
   // the others, and returns the first of them.
-  IndexEntry* separate_long(const Range& group) const {
+  IndexEntry* separate_long(const Range& group, unsigned threads) {
     if (!strings_.keeps_long(group.text) || group.depth > 0) return group.end;
-    IndexEntry* entry = group.begin;
-    for (; entry != group.end; ++entry) {
-      prefetch(entry, group);
-      if (strings_.is_long(*entry)) break;
-    }
-    return std::partition(entry, group.end,
+    std::atomic<IndexEntry*> first{group.end};
+    in_parts(group, threads, [&](const Range& part) {
+      IndexEntry* entry = part.begin;
+      for (; entry != part.end && entry < first.load(std::memory_order_relaxed); ++entry) {
+        prefetch(entry, part);
+        if (strings_.is_long(*entry)) return lower(first, entry);
+      }
+    });
+    return std::partition(first.load(std::memory_order_relaxed), group.end,
                           [&](const IndexEntry& e) { return !strings_.is_long(e); });
   }
 
@@ -331,12 +340,12 @@ class StringSort {
         open.pop_back();
         continue;
       }
-      if (!descend(group)) continue;
+      if (!descend(group, 1)) continue;
       if (group.size() <= kFewEntries) {
         sort_few(group);
         continue;
       }
-      if (IndexEntry* const long_ones = separate_long(group); long_ones != group.end) {
+      if (IndexEntry* const long_ones = separate_long(group, 1); long_ones != group.end) {
         sort_with_long(group, long_ones, 1);
         continue;
       }
@@ -370,8 +379,8 @@ class StringSort {
         }
         if (task.size() > 1) tasks.push_back(task);
         task.begin = group.size() == 0 ? task.end : group.end;
-        if (group.size() == 0 || !descend(group)) continue;
-        if (IndexEntry* const long_ones = separate_long(group); long_ones != group.end) {
+        if (group.size() == 0 || !descend(group, threads)) continue;
+        if (IndexEntry* const long_ones = separate_long(group, threads); long_ones != group.end) {
           sort_with_long(group, long_ones, threads);
           continue;
         }
@@ -383,7 +392,7 @@ class StringSort {
   }
 
   const Strings strings_;
-  detail::ThreadTeam& team_;
+  Team& team_;
 };
 
 }}  // namespace vortex::v0

@@ -191,14 +191,17 @@ class ViewSort {
 
   // Returns how many are in front. Throws std::bad_alloc with the views all there, in any order.
   std::size_t sort() {
+    std::size_t kept = index_.size();
     try {
       team_.run(parts_.size(), [this](std::size_t i) { pack(parts_[i]); });
       StringSort(packed_, team_).sort(index_);
+      if (packed_.marks_unique()) kept = marked_last(index_, team_);
     } catch (...) {
-      unpack(false);
+      for (const Part& part : parts_) unpack(part.begin, part.done);
       throw;
     }
-    return unpack(packed_.marks_unique());
+    in_parts(kept, team_, [this](std::size_t begin, std::size_t end) { unpack(begin, end); });
+    return kept;
   }
 
  private:
@@ -220,25 +223,12 @@ class ViewSort {
     }
   }
 
-  // Makes the entries views again, all or those that are not marked.
-  std::size_t unpack(bool drops_same) noexcept {
-    team_.run(parts_.size(), [this, drops_same](std::size_t i) {
-      Part& part = parts_[i];
-      std::size_t kept = part.begin;
-      for (std::size_t at = part.begin; at < part.done; ++at) {
-        const IndexEntry entry = index_[at];
-        if (drops_same && entry.key == kSameKey) continue;
-        new (&views_[kept++]) std::string_view(packed_.view(entry));
-      }
-      part.done = kept;
-    });
-    if (!drops_same) return views_.size();
-    std::size_t kept = 0;
-    for (const Part& part : parts_) {
-      std::copy(views_.data() + part.begin, views_.data() + part.done, views_.data() + kept);
-      kept += part.done - part.begin;
+  // Makes entries views again.
+  void unpack(std::size_t begin, std::size_t end) noexcept {
+    for (; begin < end; ++begin) {
+      const IndexEntry entry = index_[begin];
+      new (&views_[begin]) std::string_view(packed_.view(entry));
     }
-    return kept;
   }
 
   const std::span<std::string_view> views_;
@@ -310,11 +300,8 @@ std::size_t sort_strings(std::span<std::string> strings, const SortOptions& opti
   PathMover<MovesOfStrings> mover(MovesOfStrings::kMost, 4, team);
   const std::unique_ptr<MovesOfStrings::Slot[]> slots(new MovesOfStrings::Slot[mover.slots()]);
   index_and_sort(strings.data(), index, options, unique, team);
-  // Those that are not the first of their kind come behind all others, in any order.
-  std::size_t kept = unique ? 0 : strings.size();
-  for (IndexEntry& entry : index.subspan(kept)) {
-    if (entry.key != kSameKey) std::swap(index[kept++], entry);
-  }
+  // Those that are not the first of their kind come behind all others.
+  const std::size_t kept = unique ? marked_last(index, team) : strings.size();
   mover.move({strings.data(), slots.get()}, index.data(), index.size());
   return kept;
 }

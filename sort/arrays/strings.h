@@ -15,18 +15,6 @@ namespace vortex { inline namespace v0 {
 // How many threads sort that many strings, of those that a sort's options give.
 VORTEX_EXPORT unsigned threads_for_strings(std::size_t count, unsigned threads);
 
-// Into how many parts an array is cut for the threads.
-inline std::size_t parts_for(const detail::ThreadTeam& team) noexcept {
-  return team.threads() == 1 ? 1 : 8 * std::size_t{team.threads()};
-}
-
-// Calls use(begin, end) with parts of `count` items, by all threads.
-template <typename Use>
-void in_parts(std::size_t count, detail::ThreadTeam& team, const Use& use) {
-  const std::size_t parts = parts_for(team);
-  team.run(parts, [&](std::size_t i) { use(count * i / parts, count * (i + 1) / parts); });
-}
-
 // Puts the views into the order of the index, whose values are their places and which it uses up.
 // With `drops_same`, those whose entries have the chunk kSameKey are left out. Returns how many are
 // in front then.

@@ -13,9 +13,13 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "sort/arrays/string_sort.h"
 #include "tests/support/random_seed.h"
+#include "tests/support/same_bytes.h"
+#include "tests/thread/team_counts.h"
 #include "vortex/array_calls.h"
 
 namespace vortex::test::string_sort_test { namespace {
@@ -199,6 +203,79 @@ TEST(StringSortOrders, ObjectsThatMoveLittle) {
     for (std::size_t i = 0; i < kCount; ++i) strings[i] = text_of(place_of(kind, i));
     vortex::sort(strings, {.threads = 2});
     ASSERT_TRUE(strings == expected) << kind;
+  }
+}
+
+// Records that have the same key, and the same text behind it, which long ones do not make.
+class SameStrings {
+ public:
+  struct Scratch {};
+
+  explicit SameStrings(std::uint64_t long_one_of) : long_one_of_(long_one_of) {}
+
+  std::string_view text(const IndexEntry& entry, unsigned text, Scratch&) const {
+    EXPECT_FALSE(text == 1 && is_long(entry));
+    return text == 0 ? "key" : "text";
+  }
+  static void prefetch(const IndexEntry&, std::size_t) {}
+  unsigned text_behind(unsigned text) const { return text == 0 && long_one_of_ != 0 ? 1 : 0; }
+  static int compare(const IndexEntry&, const IndexEntry&, unsigned, std::size_t) { return 0; }
+  static std::uint64_t flip() { return 0; }
+  static bool by_value() { return true; }
+  static bool marks_unique() { return true; }
+  static bool marks_same() { return false; }
+  bool is_long(const IndexEntry& entry) const {
+    return long_one_of_ != 0 && entry.value % long_one_of_ == 0;
+  }
+  static bool keeps_long(unsigned text) { return text == 1; }
+
+ private:
+  const std::uint64_t long_one_of_;
+};
+
+// For each of them: to turn entries, to turn them back, and to mark them; with texts to look for
+// long records and to read the others before.
+TEST(EqualStrings, AreForAllThreads) {
+  auto random = test_random();
+  std::vector<IndexEntry> expected(50'000);
+  for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = {i == 0 ? 0 : kSameKey, i};
+  for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+    for (const std::uint64_t long_one_of : {0, 1000}) {
+      std::vector<IndexEntry> index = expected;
+      std::shuffle(index.begin(), index.end(), random);
+      for (IndexEntry& entry : index) entry.key = chunk_at("key", 0);
+      CountedTeam team(threads);
+      vortex::StringSort(SameStrings(long_one_of), team).sort(index);
+      EXPECT_EQ(std::exchange(index[0].key, 0),
+                long_one_of == 0 ? chunk_at("key", 0) : index[0].key);
+      EXPECT_TRUE(same_bytes(index, expected)) << threads;
+      const std::size_t jobs = threads == 1 ? 0 : long_one_of == 0 ? 3 : 5;
+      EXPECT_EQ(team.took_part(), std::vector<std::size_t>(jobs, threads));
+    }
+  }
+}
+
+TEST(EqualStrings, AreLeftOutByAllThreads) {
+  auto random = test_random();
+  for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+    for (const std::size_t count : {0, 1, 100, 10'000}) {
+      for (const std::uint64_t one_of : {1, 2, 100}) {
+        std::vector<IndexEntry> index(count);
+        for (std::size_t i = 0; i < count; ++i)
+          index[i] = {random() % one_of == 0 ? kSameKey : 1, i};
+        std::vector<std::uint64_t> kept, others;
+        for (const IndexEntry& entry : index)
+          (entry.key == kSameKey ? others : kept).push_back(entry.value);
+        CountedTeam team(threads);
+        ASSERT_EQ(marked_last(std::span(index), team), kept.size());
+        std::vector<std::uint64_t> values(count);
+        std::ranges::transform(index, values.begin(), &IndexEntry::value);
+        std::sort(values.begin() + static_cast<std::ptrdiff_t>(kept.size()), values.end());
+        kept.insert(kept.end(), others.begin(), others.end());
+        ASSERT_EQ(values, kept) << threads;
+        EXPECT_EQ(team.took_part(), std::vector<std::size_t>(threads == 1 ? 1 : 3, threads));
+      }
+    }
   }
 }
 

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "vortex/detail/array/thread_team.h"
+
 namespace vortex::test {
 
 // Counts for each thread that calls. None returns from its first call before `threads` have come:
@@ -49,6 +51,50 @@ class TeamCounts {
   std::condition_variable all_came_;
   std::map<std::thread::id, std::uint64_t> counts_;
   bool has_all_ = false;
+};
+
+// A team of which none goes on before all threads have a part of the job, and which notes how many
+// worked on each job that has as many parts as there are threads.
+class CountedTeam {
+ public:
+  explicit CountedTeam(unsigned threads) : team_(threads) {}
+
+  unsigned threads() const noexcept { return team_.threads(); }
+  template <typename Part>
+  void run(std::size_t parts, const Part& part) {
+    if (parts < threads()) return team_.run(parts, part);
+    TeamCounts counts(threads());
+    team_.run(parts, [&](std::size_t i) {
+      counts.add(1);
+      part(i);
+    });
+    took_part_.push_back(counts.of_threads().size());
+  }
+  const std::vector<std::size_t>& took_part() const noexcept { return took_part_; }
+
+ private:
+  detail::ThreadTeam team_;
+  std::vector<std::size_t> took_part_;
+};
+
+// An array of `count` items as detail::Shares divides it, for such a team.
+class CountedShares {
+ public:
+  CountedShares(std::size_t count, unsigned threads) : count_(count), team_(threads) {}
+
+  std::size_t shares() const noexcept { return team_.threads(); }
+  std::size_t count() const noexcept { return count_; }
+  template <typename Body>
+  void run(const Body& body) {
+    team_.run(shares(), [&](std::size_t share) {
+      body(share, count_ * share / shares(), count_ * (share + 1) / shares());
+    });
+  }
+  const std::vector<std::size_t>& took_part() const noexcept { return team_.took_part(); }
+
+ private:
+  const std::size_t count_;
+  CountedTeam team_;
 };
 
 }  // namespace vortex::test

@@ -1,0 +1,81 @@
+// Entries of an index of strings, shared among threads.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "vortex/detail/record/sort_key.h"
+#include "vortex/version.h"
+
+namespace vortex { inline namespace v0 {
+
+// A chunk of a string, inverted where the order is descending, and what tells the string.
+using IndexEntry = Pair64;
+
+// A sort that marks equal entries leaves this chunk, which no string has, in each that is equal to
+// the one in front of it.
+inline constexpr std::uint64_t kSameKey = 0x40;
+
+// Values become keys, and keys values.
+inline void turn_entries(IndexEntry* begin, IndexEntry* end) noexcept {
+  for (IndexEntry* entry = begin; entry != end; ++entry) std::swap(entry->key, entry->value);
+}
+
+// Makes it the least of what threads have found.
+template <typename T>
+void lower(std::atomic<T>& least, T found) noexcept {
+  T known = least.load(std::memory_order_relaxed);
+  while (found < known && !least.compare_exchange_weak(known, found, std::memory_order_relaxed)) {
+  }
+}
+
+// Into how many parts an array is cut for the threads of a team.
+template <typename Team>
+std::size_t parts_for(const Team& team) noexcept {
+  return team.threads() == 1 ? 1 : 8 * std::size_t{team.threads()};
+}
+
+// Calls use(begin, end) with parts of `count` items, by all threads.
+template <typename Team, typename Use>
+void in_parts(std::size_t count, Team& team, const Use& use) {
+  const std::size_t parts = parts_for(team);
+  team.run(parts, [&](std::size_t i) { use(count * i / parts, count * (i + 1) / parts); });
+}
+
+// Brings the entries that are not marked to the front, in their order; the others come behind them
+// in any. Only the values of entries are told then. Returns how many are in front.
+template <typename Team>
+std::size_t marked_last(std::span<IndexEntry> index, Team& team) {
+  const std::size_t parts = parts_for(team);
+  std::vector<std::size_t> kept(parts + 1);  // in front of each part
+  const auto begin_of = [&](std::size_t part) { return index.size() * part / parts; };
+  team.run(parts, [&](std::size_t i) {
+    const std::size_t begin = begin_of(i);
+    std::size_t front = begin;
+    for (IndexEntry& entry : index.subspan(begin, begin_of(i + 1) - begin)) {
+      if (entry.key != kSameKey) std::swap(index[front++], entry);
+    }
+    kept[i + 1] = front - begin;
+  });
+  for (std::size_t i = 0; i < parts; ++i) kept[i + 1] += kept[i];
+  if (parts == 1) return kept[1];
+  // A value goes where the key of an entry was, so that no thread writes what another one reads.
+  team.run(parts, [&](std::size_t i) {
+    const std::size_t begin = begin_of(i), end = begin_of(i + 1);
+    const std::size_t front = begin + kept[i + 1] - kept[i];
+    std::size_t to = kept[i];
+    for (std::size_t at = begin; at < front; ++at) index[to++].key = index[at].value;
+    to = kept[parts] + begin - kept[i];
+    for (std::size_t at = front; at < end; ++at) index[to++].key = index[at].value;
+  });
+  in_parts(index.size(), team, [&](std::size_t begin, std::size_t end) {
+    for (IndexEntry& entry : index.subspan(begin, end - begin)) entry.value = entry.key;
+  });
+  return kept[parts];
+}
+
+}}  // namespace vortex::v0
