@@ -25,8 +25,8 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// Sorts integers. Takes up to 2 bytes a key, 512 KiB at most; throws std::bad_alloc with nothing
-// moved.
+// Sorts integers. Takes up to 2 bytes a key, and 512 KiB a thread at most; throws std::bad_alloc
+// with nothing moved.
 template <typename Bits>
 class NarrowKeys {
  public:
@@ -34,10 +34,13 @@ class NarrowKeys {
       : flip_(static_cast<Bits>((code.kind == KeyKind::kSigned ? kSign : 0) ^
                                 (code.descending ? kAll : 0))) {}
 
-  void sort(Bits* keys, std::size_t count) const {
+  // By the threads of the shares.
+  template <typename Shares>
+  void sort(Bits* keys, Shares& shares) const {
+    const std::size_t count = shares.count();
     if (count <= kMaxSmallSort) return sort_few(keys, count);
     if (sizeof(Bits) == 1 || count > kFewerThanValues) {
-      count_all(keys, count);
+      count_all(keys, shares);
     } else {
       sort_by_bytes(keys, count);
     }
@@ -48,6 +51,9 @@ class NarrowKeys {
   static constexpr std::size_t kSign = (kAll >> 1) + 1;
   static constexpr std::size_t kFewerThanValues = std::size_t{1} << 15;
   static constexpr std::size_t kBytes = 256;
+  static constexpr std::size_t kValues = kAll + 1;
+  // Several, so that equal keys one after the other do not wait for each other.
+  static constexpr std::size_t kTables = sizeof(Bits) == 1 ? 4 : 1;
 
   void sort_few(Bits* keys, std::size_t count) const noexcept {
     std::array<std::uint32_t, kMaxSmallSort> words;
@@ -56,25 +62,47 @@ class NarrowKeys {
     for (std::size_t i = 0; i < count; ++i) keys[i] = static_cast<Bits>(words[i] ^ flip_);
   }
 
-  // Counts in several tables, so that equal keys one after the other do not wait for each other.
-  void count_all(Bits* keys, std::size_t count) const {
-    constexpr std::size_t kTables = sizeof(Bits) == 1 ? 4 : 1;
-    const std::unique_ptr<std::size_t[]> counts(new std::size_t[kTables * (kAll + 1)]());
+  template <typename Shares>
+  void count_all(Bits* keys, Shares& shares) const {
+    const std::size_t parts = shares.shares(), tables = kTables * parts;
+    const std::unique_ptr<std::size_t[]> counts(new std::size_t[tables * kValues]);
+    shares.run([&](std::size_t share, std::size_t begin, std::size_t end) {
+      count(keys + begin, end - begin, counts.get() + share * kTables * kValues);
+    });
+    // Each adds up some of the values in the first table.
+    shares.run([&](std::size_t share, std::size_t, std::size_t) {
+      const std::size_t first = kValues * share / parts, last = kValues * (share + 1) / parts;
+      for (std::size_t table = 1; table < tables; ++table) {
+        for (std::size_t i = first; i < last; ++i) counts[i] += counts[table * kValues + i];
+      }
+    });
+    shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+      write(counts.get(), begin, keys + begin, keys + end);
+    });
+  }
+
+  static void count(const Bits* keys, std::size_t count, std::size_t* counts) noexcept {
+    std::fill_n(counts, kTables * kValues, 0);
     std::size_t i = 0;
     for (; i + kTables <= count; i += kTables) {
       for (std::size_t table = 0; table < kTables; ++table) {
-        ++counts[table * (kAll + 1) + keys[i + table]];
+        ++counts[table * kValues + keys[i + table]];
       }
     }
     for (; i < count; ++i) ++counts[keys[i]];
-    Bits* to = keys;
-    for (std::size_t encoded = 0; encoded <= kAll; ++encoded) {
-      const auto key = static_cast<Bits>(encoded ^ flip_);
-      std::size_t copies = 0;
-      for (std::size_t table = 0; table < kTables; ++table) {
-        copies += counts[table * (kAll + 1) + key];
-      }
-      to = std::fill_n(to, copies, key);
+  }
+
+  // Writes the part of the result that begins with its key `first`, at least one.
+  void write(const std::size_t* counts, std::size_t first, Bits* to, Bits* end) const noexcept {
+    const auto key_of = [&](std::size_t encoded) { return static_cast<Bits>(encoded ^ flip_); };
+    std::size_t encoded = 0;
+    for (; counts[key_of(encoded)] <= first; ++encoded) first -= counts[key_of(encoded)];
+    for (;; ++encoded) {
+      const Bits key = key_of(encoded);
+      const std::size_t copies = counts[key] - std::exchange(first, 0);
+      const auto left = static_cast<std::size_t>(end - to);
+      to = std::fill_n(to, std::min(copies, left), key);
+      if (copies >= left) return;
     }
   }
 
@@ -98,8 +126,9 @@ class NarrowKeys {
 };
 
 template <typename Bits>
-void sort_narrow_keys(Bits* keys, std::size_t count, KeyCode code) {
-  NarrowKeys<Bits>(code).sort(keys, count);
+void sort_narrow_keys(Bits* keys, std::size_t count, KeyCode code, unsigned threads) {
+  Shares shares(count, threads);
+  NarrowKeys<Bits>(code).sort(keys, shares);
 }
 
 // Sorts arrays of bare keys whose values a sample finds to be few. Where there turn out to be more,

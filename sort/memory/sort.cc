@@ -253,10 +253,10 @@ void sort_records(void* records, std::size_t count, std::size_t record_bytes, co
                   unsigned threads) {
   // These have code of their own alone.
   if (record_bytes == 1) {
-    return sort_narrow_keys(static_cast<std::uint8_t*>(records), count, key.code);
+    return sort_narrow_keys(static_cast<std::uint8_t*>(records), count, key.code, threads);
   }
   if (record_bytes == 2) {
-    return sort_narrow_keys(static_cast<std::uint16_t*>(records), count, key.code);
+    return sort_narrow_keys(static_cast<std::uint16_t*>(records), count, key.code, threads);
   }
   if (sort_as_words(records, count, record_bytes, key, threads)) return;
   sort_compiled_size(records, count, record_bytes, key, threads);

@@ -14,8 +14,11 @@
 #include <span>
 #include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
+#include "sort/memory/few_values.h"
+#include "tests/array/array_inputs.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -364,6 +367,43 @@ TEST(ManyThreads, ByteStringsAreGroupedBySeveral) {
   std::size_t most = 1;
   for (int turn = 0; turn < 200 && most < 2; ++turn) most = std::max(most, threads_of(2));
   EXPECT_EQ(most, 2u);
+}
+
+template <typename T>
+class NarrowKeysOfAll : public testing::Test {};
+using NarrowNumbers = testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t>;
+TYPED_TEST_SUITE(NarrowKeysOfAll, NarrowNumbers);
+
+// Keys of one and two bytes are counted, the counts added, and the result written.
+TYPED_TEST(NarrowKeysOfAll, AreCountedByAllOfThem) {
+  using Bits = std::make_unsigned_t<TypeParam>;
+  auto random = test::test_random();
+  for (const test::ArrayShape shape : test::kArrayShapes) {
+    for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+      const auto given = test::numbers_of<TypeParam>(shape, 40'000 + random() % 1000, random);
+      const Order order = test::random_direction(random);
+      auto numbers = given;
+      test::CountedShares shares(numbers.size(), threads);
+      detail::NarrowKeys<Bits>(key_code<TypeParam>(order))
+          .sort(reinterpret_cast<Bits*>(numbers.data()), shares);
+      ASSERT_TRUE(test::same_bytes(numbers, test::sorted(given, order))) << static_cast<int>(shape);
+      EXPECT_EQ(shares.took_part(), std::vector<std::size_t>(3, threads));
+    }
+  }
+}
+
+// So many that they are shared.
+TEST(ManyThreads, NarrowKeysAreSorted) {
+  auto random = test::test_random();
+  std::vector<std::int16_t> given((std::size_t{1} << 21) + 5);
+  for (std::int16_t& key : given) key = static_cast<std::int16_t>(random());
+  auto expected = given;
+  std::sort(expected.begin(), expected.end());
+  for (const unsigned threads : {1U, 2U, 7U}) {
+    auto numbers = given;
+    vortex::sort(std::span(numbers), {.threads = threads});
+    ASSERT_TRUE(test::same_bytes(numbers, expected)) << threads;
+  }
 }
 
 }  // namespace
