@@ -202,11 +202,11 @@ void with_selection(std::span<T> records, const SortOptions& options, const Use&
 //   vortex::select(times, times.size() / 2);  // times[times.size() / 2] is the median
 //   vortex::select(items, 10, &Item::price, {.order = vortex::Order::kDescending});
 //
-// Every key is read about twice: once to find the one that is wanted, by all threads that pay as
-// for sort(), and once to move what is on the wrong side, by one. The result is the same whatever
-// the threads. Extra memory: a byte a record, 4 of fewer than 2^18. Throws std::bad_alloc with
-// nothing moved. Thread-safe for different arrays. `key` must not throw, must give the same for the
-// same record, and is called by all threads at once.
+// Every key is read about twice: once to find the one that is wanted, and once to move what is on
+// the wrong side, by all threads that pay as for sort(); several count that side before. The result
+// is the same whatever the threads. Extra memory: a byte a record, 4 of fewer than 2^18. Throws
+// std::bad_alloc with nothing moved. Thread-safe for different arrays. `key` must not throw, must
+// give the same for the same record, and is called by all threads at once.
 template <detail::AnyArray Range>
 requires detail::NumberOrPair<std::ranges::range_value_t<Range>>
 void select(Range&& range, std::size_t k, SortOptions options = {}) {

@@ -186,8 +186,9 @@ class ColumnsSink {
 
   void given() {}
   void reversed() {
-    Rows(table_.keys, table_.form.bytes).reverse(count());
-    for (const Column& column : table_.columns) Rows(column.values, column.bytes).reverse(count());
+    Rows(table_.keys, table_.form.bytes).reverse(table_.shares);
+    for (const Column& column : table_.columns)
+      Rows(column.values, column.bytes).reverse(table_.shares);
   }
 
   void start_words(const KeyWords& form) {

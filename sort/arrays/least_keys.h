@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sort/arrays/key_order.h"
@@ -41,11 +42,20 @@ class LeastKeys {
                    });
   }
 
-  // Keys and places, in any order.
-  const std::vector<Pair64>& finish() noexcept {
+  // Those of another one, of as many, which has seen other places.
+  void add(LeastKeys& other) noexcept {
     shrink();
-    found_.resize(size_);
-    return found_;
+    other.shrink();
+    std::copy_n(other.found_.begin(), other.size_,
+                found_.begin() + static_cast<std::ptrdiff_t>(size_));
+    size_ += other.size_;
+    shrink();
+  }
+
+  // Keys and places, in any order.
+  std::span<Pair64> finish() noexcept {
+    shrink();
+    return {found_.data(), size_};
   }
 
  private:

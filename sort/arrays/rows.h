@@ -48,9 +48,14 @@ class Rows {
     });
   }
 
-  void reverse(std::size_t count) const noexcept {
-    with_row(bytes_, [&](auto row) {
-      for (std::size_t i = 0; i < count / 2; ++i) exchange(row, at(i), at(count - 1 - i));
+  // As many rows as the shares are of, by their threads.
+  template <typename Shares>
+  void reverse(Shares& shares) const {
+    const std::size_t last = shares.count() - 1;
+    shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+      with_row(bytes_, [&](auto row) {
+        for (std::size_t i = begin / 2; i < end / 2; ++i) exchange(row, at(i), at(last - i));
+      });
     });
   }
 

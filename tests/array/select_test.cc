@@ -6,16 +6,19 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "sort/arrays/least_keys.h"
 #include "sort/arrays/nth_key.h"
+#include "sort/arrays/row_moves.h"
 #include "tests/array/array_inputs.h"
 #include "tests/array/instruction_sets.h"
 #include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
+#include "tests/thread/team_counts.h"
 
 namespace vortex::test::select_test { namespace {
 
@@ -287,6 +290,138 @@ TEST(Select, Large) {
       }
       ASSERT_TRUE(std::is_sorted(partial.begin(), partial.begin() + static_cast<long>(k),
                                  [](const auto& a, const auto& b) { return a.key < b.key; }));
+    }
+  }
+}
+
+// Of one, of a few, and of more than there are processors.
+constexpr unsigned kTeams[] = {1, 2, 7, 16};
+
+void expect_jobs(const CountedShares& shares, std::size_t jobs) {
+  EXPECT_EQ(shares.took_part(), std::vector<std::size_t>(jobs, shares.shares()));
+}
+
+struct Row {
+  std::uint32_t key;
+  std::uint32_t place;
+  std::uint32_t copy;
+  bool operator==(const Row&) const = default;
+};
+
+std::vector<Row> random_rows(std::size_t count, std::uint32_t keys, auto& random) {
+  std::vector<Row> rows(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto key = static_cast<std::uint32_t>(random() % keys);
+    rows[i] = {key, i, i * 7 + key};
+  }
+  return rows;
+}
+detail::KeySource keys_of(const std::vector<Row>& rows) {
+  return {&rows, [](const void* context, std::size_t begin, std::size_t count,
+                    std::uint64_t* bits) noexcept {
+            const auto& all = *static_cast<const std::vector<Row>*>(context);
+            for (std::size_t i = 0; i < count; ++i) bits[i] = all[begin + i].key;
+          }};
+}
+detail::Rows rows_of(std::vector<Row>& rows) { return {rows.data(), sizeof(Row)}; }
+
+// The result does not depend on the threads. They count, look for their parts, and swap, for those
+// that are less and for those that are equal, unless there are none to be swapped.
+TEST(SharedArrays, RowsAreDivided) {
+  auto random = test_random();
+  for (const std::uint32_t keys : {1U, 3U, 1000U, 1U << 30}) {
+    const std::vector<Row> given = random_rows(20'000 + random() % 500, keys, random);
+    std::vector<std::uint32_t> in_order(given.size());
+    std::ranges::transform(given, in_order.begin(), &Row::key);
+    std::sort(in_order.begin(), in_order.end());
+    for (const std::size_t at : {std::size_t{0}, given.size() / 3, given.size() - 1}) {
+      const std::uint32_t key = in_order[at];
+      const auto less = static_cast<std::size_t>(
+          std::lower_bound(in_order.begin(), in_order.end(), key) - in_order.begin());
+      std::vector<Row> alone;
+      for (const unsigned threads : kTeams) {
+        std::vector<Row> rows = given;
+        CountedShares shares(rows.size(), threads);
+        detail::partition_rows(rows_of(rows), keys_of(rows), {key, less}, at, shares);
+        ASSERT_EQ(rows[at].key, key);
+        for (std::size_t i = 0; i < rows.size(); ++i)
+          ASSERT_TRUE(i < at ? rows[i].key <= key : rows[i].key >= key) << i << ", " << threads;
+        if (threads == 1) alone = rows;
+        ASSERT_TRUE(rows == alone) << threads;
+        if (threads != 1 && keys == 1000 && at == given.size() / 3) expect_jobs(shares, 8);
+        std::sort(rows.begin(), rows.end(),
+                  [](const Row& a, const Row& b) { return a.place < b.place; });
+        ASSERT_TRUE(rows == given) << threads;
+      }
+    }
+  }
+}
+
+// Rows of the front, from behind it, and both: gathered, noted, counted, listed, exchanged, copied.
+TEST(SharedArrays, RowsAreMovedToTheFront) {
+  auto random = test_random();
+  for (const std::size_t front : {1, 100, 5000, 10'000}) {
+    const std::vector<Row> given = random_rows(10'000, 1000, random);
+    std::vector<Pair64> chosen(given.size());
+    for (std::size_t i = 0; i < chosen.size(); ++i) chosen[i] = {random(), i};
+    std::shuffle(chosen.begin(), chosen.end(), random);
+    chosen.resize(front);
+    std::vector<Row> alone;
+    for (const unsigned threads : kTeams) {
+      std::vector<Row> rows = given, room(front);
+      std::vector<Pair64> pairs = chosen;
+      CountedShares shares(front, threads);
+      detail::move_to_front(rows_of(rows), std::span(pairs),
+                            reinterpret_cast<std::byte*>(room.data()), shares);
+      for (std::size_t i = 0; i < front; ++i)
+        ASSERT_EQ(rows[i], given[chosen[i].value]) << i << ", " << threads;
+      if (threads == 1) alone = rows;
+      ASSERT_TRUE(rows == alone) << threads;
+      expect_jobs(shares, front == given.size() ? 2 : 6);
+      std::sort(rows.begin(), rows.end(),
+                [](const Row& a, const Row& b) { return a.place < b.place; });
+      ASSERT_TRUE(rows == given) << threads;
+    }
+  }
+}
+
+TEST(SharedArrays, RowsAreReversed) {
+  auto random = test_random();
+  for (const std::size_t count : {1, 2, 3, 31, 32, 1000, 1001}) {
+    const std::vector<Row> given = random_rows(count, 1000, random);
+    std::vector<Row> expected = given;
+    std::reverse(expected.begin(), expected.end());
+    for (const unsigned threads : kTeams) {
+      std::vector<Row> rows = given;
+      CountedShares shares(count, threads);
+      rows_of(rows).reverse(shares);
+      ASSERT_TRUE(rows == expected) << threads;
+      expect_jobs(shares, 1);
+    }
+  }
+}
+
+// What several have found, each in a part, is what one finds.
+TEST(SharedArrays, LeastKeysAreJoined) {
+  auto random = test_random();
+  for (const ArrayShape shape : kArrayShapes) {
+    const auto numbers = numbers_of<std::uint64_t>(shape, 5000, random);
+    const auto keys = detail::keys_of_numbers(
+        numbers.data(), detail::number_form<std::uint64_t>(Order::kAscending));
+    for (const std::size_t wanted : {1, 500, 4000}) {
+      const auto least = [&](detail::LeastKeys& keys_of_part) {
+        const auto found = keys_of_part.finish();
+        std::vector<Pair64> pairs(found.begin(), found.end());
+        std::sort(pairs.begin(), pairs.end(), detail::before_by_both);
+        return pairs;
+      };
+      detail::LeastKeys alone(wanted), first(wanted), second(wanted);
+      alone.add(keys, 0, numbers.size());
+      const std::size_t middle = random() % (numbers.size() + 1);
+      first.add(keys, 0, middle);
+      second.add(keys, middle, numbers.size());
+      first.add(second);
+      ASSERT_TRUE(same_bytes(least(first), least(alone))) << static_cast<int>(shape);
     }
   }
 }
