@@ -23,7 +23,8 @@ void sort_group(std::vector<Pair64>& group) {
 
 KeySample::KeySample(const KeySource& keys, std::size_t count) noexcept
     : count_(count), size_(std::min(count, std::clamp(count / kOneOf, kLeast, kMost))) {
-  for (std::size_t i = 0; i < size_; ++i) keys_[i] = keys[count / size_ * i];
+  take_sample(
+      count, size_, [&](std::size_t place) { return keys[place]; }, keys_.data());
   sort_bits(keys_.data(), size_, nullptr);
 }
 

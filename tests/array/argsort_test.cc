@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sort/arrays/key_order.h"
 #include "sort/arrays/place_engine.h"
 #include "tests/array/array_inputs.h"
 #include "tests/support/cases.h"
@@ -375,6 +376,17 @@ TEST_OF_ONE_THREAD(SortByKey, ArraysOfDifferentLengthsAreRefused) {
   std::vector<std::string_view> names = {"two", "one"};
   sort_by_key(keys, names);
   EXPECT_EQ(names[0], "one");
+}
+
+// Keys that repeat as often as a sample would look at them.
+TEST(Argsort, KeysOfASampleDoNotLineUp) {
+  std::vector<std::uint64_t> keys(std::size_t{1} << 18);
+  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i % 256 * 1000;
+  const detail::KeySample sample(
+      detail::keys_of_numbers(keys.data(), detail::number_form<std::uint64_t>(Order::kAscending)),
+      keys.size());
+  EXPECT_EQ(sample.likely_range().low, 0U);
+  EXPECT_GE(sample.likely_range().high, 255'000U);
 }
 
 }  // namespace
