@@ -113,15 +113,15 @@ void LineJob::make_room(std::string_view next) {
   LineArena& full = *arenas_[filling_];
   const char* const newest = RunGrowth::newest_of(full);
   sort(full);
-  if (recent_ && full.drop_equal()) return;
-  if (first_->cut(full)) return;
+  if (recent_ && full.drop_equal(*team_)) return;
+  if (first_->cut(full, *team_)) return;
   background_.finish();
   watch().expect_going();
   if (!order_.input_decides) fits_ = false;
-  const ArenaShare share = growth_->share_of(full, newest);
+  const ArenaShare share = growth_->share_of(full, newest, *team_);
   if (arenas_.size() == 1) {
     growth_->write(full, share, told(false));
-    full.keep_beside(full, share);
+    full.keep_beside(full, share, *team_);
     // The records that stay, and their index, would take the place of one in the middle.
     if (plan_.threads > 1 && (full.empty() || !holds(next)) && full.shrink(memory_->size() / 2)) {
       add_arena(memory_->size() / 2);
@@ -135,7 +135,7 @@ void LineJob::make_room(std::string_view next) {
           "writing runs", [write] { write(true); }, [] {}))
     write(false);
   fill(1 - filling_);
-  arenas_[filling_]->keep_beside(full, share);
+  arenas_[filling_]->keep_beside(full, share, *team_);
 }
 
 void LineJob::fill(std::size_t arena) {
@@ -150,7 +150,7 @@ void LineJob::sort(LineArena& arena) {
   if (recent_) recent_->forget();
   const WorkSpan span(SpanKind::kSort);
   arena.sort(*team_);
-  first_->note(arena);
+  first_->note(arena, *team_);
 }
 
 // Tells how far writing a run is, beside the caller or not.

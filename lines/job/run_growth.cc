@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lines/memory/kept_records.h"
 #include "sort/plan/memory_limits.h"
 #include "vortex/detail/stream/saturating.h"
 
@@ -34,41 +35,37 @@ std::uint64_t most_bytes_of(const LineArena& arena) noexcept {
 // How many entries, from `first` on, lie in front of all that are no older than `newest`, if that
 // is half of them, else in front of nearly all: then some came out of order.
 template <typename Iterator>
-std::size_t settled(Iterator first, std::size_t all, const char* newest) noexcept {
-  const auto next = [&](std::size_t entry) {
-    while (entry < all && stored_at(first[static_cast<std::ptrdiff_t>(entry)]) < newest) ++entry;
-    return entry;
+std::size_t settled(Iterator first, std::size_t all, const char* newest, detail::ThreadTeam& team) {
+  const auto is_newer = [&](std::size_t entry) -> std::uint64_t {
+    return stored_at(first[static_cast<std::ptrdiff_t>(entry)]) < newest ? 0 : 1;
   };
-  std::size_t entries = next(0);
-  if (entries < all / 2) {
-    for (std::size_t i = all / kNewestShare / kTolerated; i > 0; --i) {
-      entries = next(std::min(entries + 1, all));
-    }
-  }
-  return entries;
+  const std::size_t entries = sum_reaches(all, 1, is_newer, team);
+  if (entries >= all / 2) return entries;
+  return sum_reaches(all, 1 + all / kNewestShare / kTolerated, is_newer, team);
 }
 
 // The same of a sorted arena. Those that are the same are together.
-std::size_t settled_first(const LineArena& sorted, const char* newest) noexcept {
+std::size_t settled_first(const LineArena& sorted, const char* newest, detail::ThreadTeam& team) {
   const std::span<const IndexEntry> index = sorted.index();
-  std::size_t entries = settled(index.begin(), index.size(), newest);
+  std::size_t entries = settled(index.begin(), index.size(), newest, team);
   while (entries < index.size() && index[entries].key == kSameKey) ++entries;
   return entries;
 }
 // How many of its last entries lie behind those: equal ones that stay would be written in front of
 // older ones.
-std::size_t settled_last(const LineArena& sorted, const char* newest) {
+std::size_t settled_last(const LineArena& sorted, const char* newest, detail::ThreadTeam& team) {
   const std::span<const IndexEntry> index = sorted.index();
   const StoredOrder& order = sorted.order();
-  const auto at = [&](std::size_t entry) {
-    return stored_record_at(stored_at(index[entry]), order.has_keys);
-  };
-  std::size_t begin = index.size() - settled(index.rbegin(), index.size(), newest);
-  while (begin > 0 && begin < index.size() &&
-         difference(at(begin - 1), at(begin), order, 0).order == 0) {
-    ++begin;
-  }
-  return index.size() - begin;
+  const bool has_keys = order.has_keys;
+  const std::size_t last = settled(index.rbegin(), index.size(), newest, team);
+  if (last == 0 || last == index.size()) return last;
+  const StoredRecord before = stored_record_at(stored_at(index[index.size() - last - 1]), has_keys);
+  const auto behind = std::partition_point(
+      index.end() - static_cast<std::ptrdiff_t>(last), index.end(), [&](const auto& entry) {
+        return difference(before, stored_record_at(stored_at(entry), has_keys), order, 0).order ==
+               0;
+      });
+  return static_cast<std::size_t>(index.end() - behind);
 }
 
 // Some parts, none of which is empty.
@@ -141,7 +138,8 @@ ArenaShare RunGrowth::all_of(const LineArena& sorted, std::size_t late) const {
   return runs_.falls() ? turned_round(share, all) : share;
 }
 
-ArenaShare RunGrowth::share_of(const LineArena& sorted, const char* newest) const {
+ArenaShare RunGrowth::share_of(const LineArena& sorted, const char* newest,
+                               detail::ThreadTeam& team) const {
   const auto all = static_cast<std::size_t>(sorted.records());
   const std::size_t late = too_late(sorted);
   const ArenaShare whole = all_of(sorted, late);
@@ -149,16 +147,17 @@ ArenaShare RunGrowth::share_of(const LineArena& sorted, const char* newest) cons
   if (plan_.first_records != 0 && plan_.first_records < all) return whole;
   const bool is_open = late < all;
   const auto rising = [&] {
-    return share_of_entries(all, late, settled_first(sorted, newest), is_open);
+    return share_of_entries(all, late, settled_first(sorted, newest, team), is_open);
   };
   const auto falling = [&] {
-    return turned_round(share_of_entries(all, late, settled_last(sorted, newest), is_open), all);
+    return turned_round(share_of_entries(all, late, settled_last(sorted, newest, team), is_open),
+                        all);
   };
   ArenaShare share = is_open && runs_.falls() ? falling() : rising();
   if (!is_open && !share.goes_on) share = falling();
   const bool leaves_room =
-      share.entries == all ||
-      sorted.bytes_beside(share) <= sorted.stored_bytes() - sorted.stored_bytes() / kLeastShare;
+      share.entries == all || sorted.bytes_beside(share, team) <=
+                                  sorted.stored_bytes() - sorted.stored_bytes() / kLeastShare;
   return leaves_room ? share : whole;
 }
 

@@ -40,8 +40,8 @@ class RunGrowth {
   // that they do not lie in front of.
   static const char* newest_of(const LineArena& arena) noexcept;
   // What of a sorted arena is to be written now: all of it, or so much that a quarter of its memory
-  // becomes free. Throws what making whole keys throws.
-  ArenaShare share_of(const LineArena& sorted, const char* newest) const;
+  // becomes free. Throws std::bad_alloc, and what making whole keys throws.
+  ArenaShare share_of(const LineArena& sorted, const char* newest, detail::ThreadTeam& team) const;
   // Writes that. With shares of all arenas, and the rest of the last one, every record is in a run.
   void write(const LineArena& sorted, const ArenaShare& share, const Told& told);
   void write_rest(const LineArena& sorted, const Told& told);

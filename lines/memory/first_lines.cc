@@ -26,9 +26,9 @@ bool FirstLines::is_behind_bound(const StoredRecord& record) const {
   return difference(record, bound, order_, 0).order >= 0;
 }
 
-void FirstLines::note(const LineArena& sorted) {
+void FirstLines::note(const LineArena& sorted, detail::ThreadTeam& team) {
   if (most_ == 0) return;
-  const IndexEntry* const last = sorted.last_of_first(most_);
+  const IndexEntry* const last = sorted.last_of_first(most_, team);
   if (last == nullptr) return;
   const char* end = stored_at(*last);
   const StoredRecord record = stored_record(end, order_.has_keys);
@@ -38,9 +38,9 @@ void FirstLines::note(const LineArena& sorted) {
   bound_.assign(stored_at(*last), end);
 }
 
-bool FirstLines::cut(LineArena& sorted) {
+bool FirstLines::cut(LineArena& sorted, detail::ThreadTeam& team) {
   if (most_ == 0) return false;
-  if (sorted.keep_first(most_)) return true;
+  if (sorted.keep_first(most_, team)) return true;
   cut_at_ = 2 * sorted.records();
   return false;
 }

@@ -7,6 +7,7 @@
 
 #include "lines/memory/line_arena.h"
 #include "lines/record/stored_record.h"
+#include "vortex/detail/array/thread_team.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -34,8 +35,8 @@ class FirstLines {
   }
   // A sorted arena: what is learned from it, unless that is long; and what is behind the first is
   // dropped, as by LineArena::keep_first().
-  void note(const LineArena& sorted);
-  bool cut(LineArena& sorted);
+  void note(const LineArena& sorted, detail::ThreadTeam& team);
+  bool cut(LineArena& sorted, detail::ThreadTeam& team);
 
  private:
   bool is_behind_bound(const StoredRecord& record) const;

@@ -12,20 +12,6 @@
 
 namespace vortex { inline namespace v0 {
 
-namespace {
-
-constexpr std::ptrdiff_t kAhead = 12;  // how many records ahead bytes are asked for
-
-// An entry that is to be sorted by its place.
-IndexEntry entry_by_place(const IndexEntry& entry, std::uint64_t repeats) noexcept {
-  const auto place = reinterpret_cast<std::uint64_t>(stored_at(entry));
-  IndexEntry by_place{place, place};
-  add_repeats(by_place, repeats);
-  return by_place;
-}
-
-}  // namespace
-
 RawMemory::RawMemory(std::size_t bytes, PageKind pages) : bytes_(bytes) {
   int error = 0;
   std::byte* const memory = os::map_memory(nullptr, bytes, &error);
@@ -102,85 +88,84 @@ void LineArena::push_in_place(std::size_t record_bytes, std::size_t key_bytes) n
   *--index_ = {chunk_at({key, key_bytes}, 0) ^ order_.flip, reinterpret_cast<std::uint64_t>(begin)};
 }
 
-bool LineArena::drop_equal() {
-  const auto equal = static_cast<std::uint64_t>(
-      std::count_if(index_, index_end_, [](const auto& entry) { return entry.key == kSameKey; }));
-  if (equal < records() / 2) return false;
-  std::uint64_t kept_bytes = 0;
-  for (const IndexEntry* entry = index_; entry != index_end_; ++entry) {
-    if (entry->key == kSameKey) continue;
-    if (index_end_ - entry > kAhead) __builtin_prefetch(stored_at(entry[kAhead]));
-    kept_bytes += bytes_at(*entry);
-  }
-  if (kept_bytes > stored_bytes() / 2) return false;
+bool LineArena::drop_equal(detail::ThreadTeam& team) {
+  const auto equal = [this](std::size_t i) -> std::uint64_t { return index_[i].key == kSameKey; };
+  const std::uint64_t half = records() / 2;
+  if (half != 0 && sum_reaches(records(), half, equal, team) == records()) return false;
+  const auto stays = [](const IndexEntry& entry) { return entry.key != kSameKey; };
+  if (kept(team).bytes_of(index(), stays) > stored_bytes() / 2) return false;
 
-  // The loop begins at the end: so it meets equal ones before the first of them, which counts them.
-  // It keeps one more where there would be too many for that.
-  IndexEntry* to = index_end_;
-  std::uint64_t repeats = 0;
-  for (IndexEntry* entry = index_end_; entry-- != index_;) {
-    repeats += repeats_of(*entry);
-    if (entry->key == kSameKey) {
-      if (order_.unique) continue;
-      if (repeats + 1 + repeats_of(entry[-1]) <= kMaxRepeats) {
-        ++repeats;
-        continue;
+  const bool unique = order_.unique;
+  keep(index(), index_, team, [unique](std::span<const IndexEntry> entries, const auto& give) {
+    // The one that is kept counts those that are equal to it. One more is kept where there would be
+    // too many for that, and at most one more where shares of the entries meet.
+    const IndexEntry* first = nullptr;
+    std::uint64_t repeats = 0;
+    for (const IndexEntry& entry : entries) {
+      const std::uint64_t more = repeats_of(entry);
+      if (entry.key == kSameKey) {
+        if (unique) continue;
+        if (first != nullptr && repeats + 1 + more <= kMaxRepeats) {
+          repeats += 1 + more;
+          continue;
+        }
       }
+      if (first != nullptr) give(*first, repeats);
+      first = &entry;
+      repeats = more;
     }
-    *--to = entry_by_place(*entry, repeats);
-    repeats = 0;
-  }
-  keep_from(to);
+    if (first != nullptr) give(*first, repeats);
+  });
   return true;
 }
 
-const IndexEntry* LineArena::last_of_first(std::uint64_t most) const noexcept {
-  for (const IndexEntry& entry : index()) {
-    if (order_.unique && entry.key == kSameKey) continue;
-    const std::uint64_t count = order_.unique ? 1 : 1 + repeats_of(entry);
-    if (count >= most) return &entry;
-    most -= count;
-  }
-  return nullptr;
+const IndexEntry* LineArena::last_of_first(std::uint64_t most, detail::ThreadTeam& team) const {
+  const std::span<const IndexEntry> all = index();
+  const auto count = [&](std::size_t i) -> std::uint64_t {
+    if (order_.unique) return all[i].key == kSameKey ? 0 : 1;
+    return 1 + repeats_of(all[i]);
+  };
+  const std::size_t last = sum_reaches(all.size(), most, count, team);
+  return last == all.size() ? nullptr : &all[last];
 }
 
-bool LineArena::keep_first(std::uint64_t most) {
-  const IndexEntry* const last = last_of_first(most);
+bool LineArena::keep_first(std::uint64_t most, detail::ThreadTeam& team) {
+  const IndexEntry* const last = last_of_first(most, team);
   if (last == nullptr || static_cast<std::uint64_t>(last + 1 - index_) > records() / 2)
     return false;
-  std::uint64_t kept_bytes = 0;
-  for (const IndexEntry* entry = index_; entry != last + 1; ++entry) kept_bytes += bytes_at(*entry);
-  if (kept_bytes > stored_bytes() / 2) return false;
-  IndexEntry* to = index_end_;
-  for (const IndexEntry* entry = last + 1; entry-- != index_;) {
-    if (order_.unique && entry->key == kSameKey) continue;
-    *--to = entry_by_place(*entry, order_.unique ? 0 : repeats_of(*entry));
-  }
-  keep_from(to);
+  const std::span<const IndexEntry> first(index_, last + 1);
+  const auto stays = [](const IndexEntry&) { return true; };
+  if (kept(team).bytes_of(first, stays) > stored_bytes() / 2) return false;
+  const bool unique = order_.unique;
+  keep(first, index_, team, [unique](std::span<const IndexEntry> entries, const auto& give) {
+    for (const IndexEntry& entry : entries) {
+      if (unique && entry.key == kSameKey) continue;
+      give(entry, unique ? 0 : repeats_of(entry));
+    }
+  });
   return true;
 }
 
-std::uint64_t LineArena::bytes_beside(const ArenaShare& share) const noexcept {
+std::uint64_t LineArena::bytes_beside(const ArenaShare& share, detail::ThreadTeam& team) const {
   const std::span<const IndexEntry> all = index();
-  std::uint64_t bytes = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (share.has(i, all.size())) continue;
-    if (all.size() - i > kAhead) __builtin_prefetch(stored_at(all[i + kAhead]));
-    bytes += bytes_at(all[i]);
-  }
-  return bytes;
+  return kept(team).bytes_of(all, [&](const IndexEntry& entry) {
+    return !share.has(static_cast<std::size_t>(&entry - all.data()), all.size());
+  });
 }
 
-void LineArena::keep_beside(const LineArena& sorted, const ArenaShare& share) {
+void LineArena::keep_beside(const LineArena& sorted, const ArenaShare& share,
+                            detail::ThreadTeam& team) {
   const std::span<const IndexEntry> all = sorted.index();
   if (share.entries == all.size()) return clear();
-  IndexEntry* to = index_end_;
-  for (std::size_t i = all.size(); i-- > 0;) {
-    const IndexEntry entry = all[i];
-    if (share.has(i, all.size()) || (order_.unique && entry.key == kSameKey)) continue;
-    *--to = entry_by_place(entry, repeats_of(entry));
-  }
-  keep_from(to);
+  const bool unique = order_.unique;
+  keep(all, &sorted == this ? index_ : nullptr, team,
+       [&share, all, unique](std::span<const IndexEntry> entries, const auto& give) {
+         for (const IndexEntry& entry : entries) {
+           if (share.has(static_cast<std::size_t>(&entry - all.data()), all.size())) continue;
+           if (unique && entry.key == kSameKey) continue;
+           give(entry, repeats_of(entry));
+         }
+       });
 }
 
 bool LineArena::shrink(std::size_t bytes) noexcept {
@@ -193,29 +178,22 @@ bool LineArena::shrink(std::size_t bytes) noexcept {
   return true;
 }
 
-// Of the record, with its key and lengths.
-std::uint64_t LineArena::bytes_at(const IndexEntry& entry) const noexcept {
-  const StoredRecord record = stored_record_at(stored_at(entry), order_.has_keys);
-  return vortex::stored_bytes(record.key, record.record, order_.has_keys);
+KeptRecords<detail::ThreadTeam> LineArena::kept(detail::ThreadTeam& team) const noexcept {
+  return {order_.has_keys, order_.flip, team};
 }
 
-// Keeps the records of the entries from this one on, whose keys are their places.
-void LineArena::keep_from(IndexEntry* first) {
-  index_ = first;
-  vortex::sort(std::span(index_, index_end_), {.threads = 1});  // by their places
-  front_ = memory_.data();
-  for (IndexEntry* entry = index_; entry != index_end_; ++entry) {
-    const char* const from = stored_at(*entry);
-    const char* end = from;
-    stored_record(end, order_.has_keys);
-    std::memmove(front_, from, static_cast<std::size_t>(end - from));
-    const std::uint64_t repeated = repeats_of(*entry);
-    entry->value = reinterpret_cast<std::uint64_t>(front_);
-    entry->key = chunk_at(stored_record_at(front_, order_.has_keys).key, 0) ^ order_.flip;
-    add_repeats(*entry, repeated);
-    front_ += end - from;
-  }
-  std::reverse(index_, index_end_);  // as if they had been pushed
+// Keeps the records of those entries that are chosen, see KeptRecords::bring_together(). The sort
+// by places is of no more entries than have been sorted here, by the same threads, and takes no
+// more memory.
+template <typename Choose>
+void LineArena::keep(std::span<const IndexEntry> entries, IndexEntry* own, detail::ThreadTeam& team,
+                     const Choose& choose) {
+  const auto records = kept(team);
+  const std::span<IndexEntry> stay = records.bring_together(entries, own, index_end_, choose);
+  vortex::sort(stay, {.threads = team.threads()});  // by their places
+  front_ = records.move(stay, memory_.data());
+  records.turn_round({stay.data(), index_end_}, stay.size());
+  index_ = index_end_ - stay.size();
 }
 
 void ArenaPart::measure() noexcept {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lines/memory/kept_records.h"
 #include "lines/memory/string_sort.h"
 #include "lines/record/stored_record.h"
 #include "vortex/detail/array/thread_team.h"
@@ -102,22 +103,22 @@ class LineArena {
   // To be called after sort() where the order is unique or counted. Drops all but the first of
   // equal records, counts them there with a counted order, and makes their room free. The records
   // that are kept are in the order of the input again. Does nothing, and returns false, where that
-  // would free less than half. Throws std::bad_alloc as sort() does, and so do the next two; the
-  // arena can only be cleared or destroyed then.
-  bool drop_equal();
+  // would free less than half. Throws std::bad_alloc as sort() does, and so do the others that a
+  // team carries out; where they change the arena, it can only be cleared or destroyed then.
+  bool drop_equal(detail::ThreadTeam& team);
 
   // To be called after sort(). Drops what comes behind the first `most` records, as
   // drop_equal() drops equal ones.
-  bool keep_first(std::uint64_t most);
-  // The last of the first `most` records, after sort(), each counted as many times as it is there;
-  // null where there are fewer.
-  const IndexEntry* last_of_first(std::uint64_t most) const noexcept;
+  bool keep_first(std::uint64_t most, detail::ThreadTeam& team);
+  // The last of the first `most` records, which are some, after sort(), each counted as many times
+  // as it is there; null where there are fewer.
+  const IndexEntry* last_of_first(std::uint64_t most, detail::ThreadTeam& team) const;
 
   // Of a sorted arena: the bytes of the records that stay where a share of it goes.
-  std::uint64_t bytes_beside(const ArenaShare& share) const noexcept;
+  std::uint64_t bytes_beside(const ArenaShare& share, detail::ThreadTeam& team) const;
   // Takes these records of another arena as they are, when it is empty itself, or makes the room of
   // what goes free. Their order is that of the input again.
-  void keep_beside(const LineArena& sorted, const ArenaShare& share);
+  void keep_beside(const LineArena& sorted, const ArenaShare& share, detail::ThreadTeam& team);
   // The records stay where they are, in the memory that this arena has from now on, if they fit: a
   // part of what it had, with the same beginning.
   bool shrink(std::size_t bytes) noexcept;
@@ -126,8 +127,10 @@ class LineArena {
   const StoredOrder& order() const noexcept { return order_; }
 
  private:
-  std::uint64_t bytes_at(const IndexEntry& entry) const noexcept;
-  void keep_from(IndexEntry* first);
+  KeptRecords<detail::ThreadTeam> kept(detail::ThreadTeam& team) const noexcept;
+  template <typename Choose>
+  void keep(std::span<const IndexEntry> entries, IndexEntry* own, detail::ThreadTeam& team,
+            const Choose& choose);
 
   std::span<char> memory_;
   StoredOrder order_;

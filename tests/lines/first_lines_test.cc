@@ -201,7 +201,7 @@ TEST(FirstLines, ALongBoundIsNotKept) {
     ASSERT_TRUE(arena.push({}, std::string(bytes, 'b')));
     arena.sort(team);
     FirstLines first(order, 1);
-    first.note(arena);
+    first.note(arena, team);
     EXPECT_EQ(first.is_behind({}, "c"), bytes == 1'000);
   }
 }
