@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "sort/arrays/index_entries.h"
+#include "sort/arrays/large_groups.h"
 #include "sort/record/key_chunk.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/sort_key.h"
+#include "vortex/sort.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -330,6 +332,22 @@ class StringSort {
     }
   }
 
+  // Puts a group in order up to its next chunks, by which it is sorted then. Returns false where
+  // nothing is left to do.
+  bool open_group(Range& group, unsigned threads) {
+    if (!descend(group, threads)) return false;
+    if (group.size() <= kFewEntries) {
+      sort_few(group);
+      return false;
+    }
+    if (IndexEntry* const long_ones = separate_long(group, threads); long_ones != group.end) {
+      sort_with_long(group, long_ones, threads);
+      return false;
+    }
+    sort_next_chunks(group, threads);
+    return true;
+  }
+
   // Sorts the groups of equal chunks of entries that are sorted by their chunks. Groups nest as
   // deep as common prefixes do, so what is open is kept here and not on the stack.
   void sort_groups(const Range& sorted) {
@@ -338,57 +356,41 @@ class StringSort {
       Range group = next_group(open.back());
       if (group.size() == 0) {
         open.pop_back();
-        continue;
+      } else if (open_group(group, 1)) {
+        open.push_back({group, group.begin, group.begin});
       }
-      if (!descend(group, 1)) continue;
-      if (group.size() <= kFewEntries) {
-        sort_few(group);
-        continue;
-      }
-      if (IndexEntry* const long_ones = separate_long(group, 1); long_ones != group.end) {
-        sort_with_long(group, long_ones, 1);
-        continue;
-      }
-      sort_next_chunks(group, 1);
-      open.push_back({group, group.begin, group.begin});
     }
   }
 
-  // Does the same by all threads: they sort together those groups that are too large for one of
-  // them, and share out the others. Finds no group by reading all entries: one that is large has an
-  // entry wherever a task would end in it.
+  // Does the same by all threads: they sort together those groups that are so large that it pays,
+  // and share out the others.
   void share_out(const Range& all) {
     const unsigned threads = team_.threads();
     const std::size_t large = std::max(kParallelEntries / 2, all.size() / (4 * threads));
     const std::size_t task_entries = std::max(kFewEntries, all.size() / (32 * threads));
-    std::vector<Range> tasks;
+    const unsigned side_by_side = groups_at_once(all.size(), threads);
+    std::vector<Range> tasks, alone;
     std::vector<Range> sorted{all};  // by their chunks
     while (!sorted.empty()) {
-      const Range range = sorted.back();
-      sorted.pop_back();
-      Range task = range;
-      while (task.begin != range.end) {
-        task.end = range.end;
-        Range group{range.end, range.end, range.depth, range.text};
-        if (range.end - task.begin > static_cast<std::ptrdiff_t>(task_entries)) {
-          const auto [begin, end] =
-              std::equal_range(task.begin, range.end, task.begin[task_entries], before_by_chunk);
-          const bool is_large = static_cast<std::size_t>(end - begin) >= large;
-          task.end = is_large ? begin : end;
-          if (is_large) group = {begin, end, range.depth, range.text};
-        }
-        if (task.size() > 1) tasks.push_back(task);
-        task.begin = group.size() == 0 ? task.end : group.end;
-        if (group.size() == 0 || !descend(group, threads)) continue;
-        if (IndexEntry* const long_ones = separate_long(group, threads); long_ones != group.end) {
-          sort_with_long(group, long_ones, threads);
-          continue;
-        }
-        sort_next_chunks(group, threads);
-        sorted.push_back(group);
+      std::vector<Range> groups;
+      for (const Range& range : sorted) cut(range, large, task_entries, tasks, groups);
+      sorted.clear();
+      const std::size_t together = groups_for_all(groups, threads, side_by_side);
+      for (std::size_t i = 0; i < together; ++i) {
+        if (open_group(groups[i], threads)) sorted.push_back(groups[i]);
       }
+      alone.insert(alone.end(), groups.begin() + static_cast<std::ptrdiff_t>(together),
+                   groups.end());
     }
-    team_.run(tasks.size(), [&](std::size_t i) { sort_groups(tasks[i]); });
+    const std::size_t runners = std::min<std::size_t>(side_by_side, alone.size());
+    std::atomic<std::size_t> next{0};
+    team_.run(runners + tasks.size(), [&](std::size_t i) {
+      if (i >= runners) return sort_groups(tasks[i - runners]);
+      for (std::size_t at = next++; at < alone.size(); at = next++) {
+        if (open_group(alone[at], 1)) sort_groups(alone[at]);
+      }
+      release_sort_memory();  // other threads may be the next that sort large ones
+    });
   }
 
   const Strings strings_;

@@ -186,6 +186,26 @@ TEST(StringSortMemory, AsLittleAsItPromises) {
   }
 }
 
+// Large groups of strings, which are sorted side by side, take no more than all of them together.
+TEST(StringSortMemory, GroupsSideBySideTakeAsLittle) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20, kCount = kMiB, kLength = 26;
+  std::string text;
+  for (const std::uint64_t number : random_keys(kCount)) {
+    std::string one(1, static_cast<char>('a' + number % 6));
+    one += "-prefix-of-a-group-" + std::to_string(number);
+    text += one.substr(0, kLength);
+  }
+  std::vector<std::string_view> views;
+  for (std::size_t i = 0; i < kCount; ++i) views.emplace_back(text.data() + i * kLength, kLength);
+  release_sort_memory();
+  const std::size_t before = held;
+  most_held = before;
+  sort(std::span(views), {.threads = 2});
+  EXPECT_LE(most_held - before, 2 * 9 * kMiB + kMiB + 16 * kCount / 100);
+  EXPECT_TRUE(std::is_sorted(views.begin(), views.end()));
+  EXPECT_EQ(held, before);
+}
+
 TEST(StringSortMemory, WithoutMemoryAllViewsAreThere) {
   // Some are too long for the word that stands for a view, and need memory.
   const std::string text(70'000, 'x');

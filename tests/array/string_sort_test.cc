@@ -206,6 +206,99 @@ TEST(StringSortOrders, ObjectsThatMoveLittle) {
   }
 }
 
+// Strings of some groups, of which each has a prefix of its own.
+class GroupedStrings {
+ public:
+  struct Scratch {};
+
+  explicit GroupedStrings(const std::vector<std::string>& strings) : strings_(strings) {}
+
+  std::string_view text(const IndexEntry& entry, unsigned, Scratch&) const {
+    return strings_[entry.value];
+  }
+  static void prefetch(const IndexEntry&, std::size_t) {}
+  static unsigned text_behind(unsigned) { return 0; }
+  int compare(const IndexEntry& a, const IndexEntry& b, unsigned, std::size_t) const {
+    return strings_[a.value].compare(strings_[b.value]);
+  }
+  static std::uint64_t flip() { return 0; }
+  static bool by_value() { return true; }
+  static bool marks_unique() { return false; }
+  static bool marks_same() { return false; }
+  static bool is_long(const IndexEntry&) { return false; }
+  static bool keeps_long(unsigned) { return false; }
+
+ private:
+  const std::vector<std::string>& strings_;
+};
+
+// Some groups that are each more than a thread's share of the work of a fourth: side by side, in
+// one job of the team. One of them that is nearly all is for all threads: so are all of few
+// strings, of which no two sorts have had memory.
+TEST(LargeGroups, AreSortedSideBySideOrTogether) {
+  auto random = test_random();
+  constexpr std::size_t kFew = 1 << 18, kMost = 1 << 20;
+  for (const std::size_t count : {kFew, kMost}) {
+    for (const std::size_t heavy : {0, 9}) {  // of ten
+      std::vector<std::string> strings(count);
+      std::vector<IndexEntry> index(count), expected(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t group = random() % 10 < heavy ? 0 : i % 6;
+        strings[i] = std::string(1, static_cast<char>('a' + group)) + "site/and-a-long-folder/" +
+                     std::to_string(random() % 1'000'000);
+        index[i] = {chunk_at(strings[i], 0), i};
+      }
+      expected = index;
+      std::sort(expected.begin(), expected.end(), [&](const IndexEntry& a, const IndexEntry& b) {
+        const int order = strings[a.value].compare(strings[b.value]);
+        return order < 0 || (order == 0 && a.value < b.value);
+      });
+      for (const unsigned threads : {2U, 7U}) {
+        std::vector<IndexEntry> sorted = index;
+        CountedTeam team(threads);
+        vortex::StringSort(GroupedStrings(strings), team).sort(sorted);
+        EXPECT_TRUE(std::equal(sorted.begin(), sorted.end(), expected.begin(),
+                               [](const auto& a, const auto& b) { return a.value == b.value; }));
+        const bool side_by_side = threads == 2 && count == kMost && heavy == 0;
+        EXPECT_EQ(team.took_part().size() == 1, side_by_side) << count << ", heavy " << heavy;
+        for (const std::size_t took_part : team.took_part()) EXPECT_EQ(took_part, threads);
+      }
+    }
+  }
+}
+
+struct Group {
+  std::size_t entries;
+  std::size_t size() const noexcept { return entries; }
+};
+
+// As soon as the threads have enough to sort together, no thread has much more to do than its share
+// in the longest of what goes on.
+TEST(LargeGroups, LeaveNoThreadAlone) {
+  for (const unsigned threads : {2U, 7U, 16U, 64U, 128U}) {
+    const std::size_t share = std::size_t{1} << 22, all = share * threads;
+    for (const std::size_t groups : {1U, 2U, 3U, 16U, 60U, 128U, 512U}) {
+      std::vector<Group> equal(groups, {all / groups});
+      const unsigned side_by_side = groups_at_once(all, threads);
+      EXPECT_EQ(side_by_side, threads);
+      const std::size_t together = groups_for_all(equal, threads, side_by_side);
+      EXPECT_TRUE(together == 0 || together == groups) << groups << " groups, " << threads;
+      if (groups >= 2 * threads) {
+        EXPECT_EQ(together, 0U);
+      } else if (groups == 1 || (groups <= 3 && threads >= 7)) {
+        EXPECT_EQ(together, groups);
+      }
+    }
+  }
+  // One is heavy, and there are many others.
+  std::vector<Group> some(100, {1000});
+  some[50] = {10'000'000};
+  EXPECT_EQ(groups_for_all(some, 16, 16), 1u);
+  EXPECT_EQ(some.front().size(), 10'000'000u);
+  EXPECT_EQ(groups_for_all(some, 1, 1), 0u);
+  EXPECT_EQ(groups_at_once(1000, 16), 1u);
+}
+
 // Records that have the same key, and the same text behind it, which long ones do not make.
 class SameStrings {
  public:
@@ -246,8 +339,10 @@ TEST(EqualStrings, AreForAllThreads) {
       for (IndexEntry& entry : index) entry.key = chunk_at("key", 0);
       CountedTeam team(threads);
       vortex::StringSort(SameStrings(long_one_of), team).sort(index);
-      EXPECT_EQ(std::exchange(index[0].key, 0),
-                long_one_of == 0 ? chunk_at("key", 0) : index[0].key);
+      const std::uint64_t first = std::exchange(index[0].key, 0);
+      if (long_one_of == 0) {
+        EXPECT_EQ(first, chunk_at("key", 0));
+      }
       EXPECT_TRUE(same_bytes(index, expected)) << threads;
       const std::size_t jobs = threads == 1 ? 0 : long_one_of == 0 ? 3 : 5;
       EXPECT_EQ(team.took_part(), std::vector<std::size_t>(jobs, threads));
