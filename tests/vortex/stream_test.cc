@@ -1,5 +1,6 @@
 // The promises of the streams, one by one; stream_model_test.cc has the random walks.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -590,6 +591,39 @@ TEST(Stream, MapsOfAForkedChildLieElsewhere) {
     // Nor does one of a grandchild's.
     return test::in_child([&] { return map_there(3) == MAP_FAILED ? 0 : 1; });
   });
+}
+
+// A library that was there before streams were may map memory of its own in the child before
+// their handler runs, as the thread sanitizer does for a thread.
+std::atomic<char*> mapped_by_handler{nullptr};  // where its handler maps a block, if anywhere
+[[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, [] {
+  char* const place = mapped_by_handler.load();
+  if (place == nullptr) return;
+  mapped_by_handler = static_cast<char*>(mmap(
+      place, kB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+  *mapped_by_handler.load() = 'h';
+});
+
+TEST(Stream, MapsOfHandlersOfForksStayInTheChild) {
+  const test::FaultsBy signals(test::signal_engine());
+  BlockPool pool(test::small_blocks(8));
+  if (test::kThreadSanitizer) pool.wait_until_warm();
+  auto stream = stream_of_bytes(pool, zeros(8 * kB));
+  for (std::size_t at = 0; at < 8 * kB; at += kB) EXPECT_EQ(read_at(stream.data() + at), 0);
+  // The window has the last two blocks.
+  auto* const begin = const_cast<char*>(stream.data());
+  mapped_by_handler = begin + 6 * kB;
+  test::expect_in_child([&] {
+    if (mapped_by_handler != begin + 6 * kB || *mapped_by_handler.load() != 'h') return 1;
+    // The rest is reserved around it.
+    for (std::size_t block = 0; block < 8; ++block) {
+      void* const found = mmap(begin + block * kB, kB, PROT_READ,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+      if (found != MAP_FAILED || errno != EEXIST) return 2;
+    }
+    return 0;
+  });
+  mapped_by_handler = nullptr;
 }
 
 // Reservations of a terabyte and blocks in use must not make a core dump that never ends.

@@ -97,7 +97,7 @@ Region* RegionTable::pin(const std::byte* address) noexcept {
 void RegionTable::keep_from_child() noexcept {
   for (const Entry& entry : *current_.load(std::memory_order_relaxed)) {
     if (entry.region->inherited()) continue;
-    os::vacate(entry.begin, static_cast<std::size_t>(entry.end - entry.begin));
+    os::reserve_holes(entry.begin, static_cast<std::size_t>(entry.end - entry.begin));
   }
 }
 

@@ -82,7 +82,8 @@ class RegionTable {
   void lock_changes() noexcept { change_mutex_.lock(); }
   void unlock_changes() noexcept { change_mutex_.unlock(); }
   // Before that: where the blocks of the parent were, maps of the child's own may lie later, which
-  // a touch of the stream would find. Nothing is mapped there, so they go elsewhere.
+  // a touch of the stream would find. What is free there is reserved, so they go elsewhere; what
+  // others have mapped in the child by then, in handlers of forks of their own, is left to them.
   void keep_from_child() noexcept;
   void become_inherited() noexcept;
   // The same where the child does not have the addresses either: its own maps may take them.

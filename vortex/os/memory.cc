@@ -154,6 +154,18 @@ void reserve_hole(std::byte* address, std::size_t bytes) noexcept {
   map(address, bytes, PROT_NONE, MAP_FIXED_NOREPLACE, &error);
 }
 
+void reserve_holes(std::byte* address, std::size_t bytes) noexcept {
+  // The call that tells whether a page of a range is missing, without looking at pages.
+  int error = 0;
+  kernel(&error, SYS_msync, address, bytes, static_cast<long>(MS_ASYNC));
+  if (error != ENOMEM) return;
+  if (map(address, bytes, PROT_NONE, MAP_FIXED_NOREPLACE, &error) != nullptr) return;
+  if (bytes <= page_bytes()) return;
+  const std::size_t half = bytes / page_bytes() / 2 * page_bytes();
+  reserve_holes(address, half);
+  reserve_holes(address + half, bytes - half);
+}
+
 int vacate(std::byte* address, std::size_t bytes) noexcept {
   int error = injected_failure(MemoryCall::kVacate);
   if (error != 0) return error;

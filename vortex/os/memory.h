@@ -57,6 +57,10 @@ void close_descriptor(int descriptor) noexcept;
 // leaves it as it is otherwise.
 void reserve_hole(std::byte* address, std::size_t bytes) noexcept;
 
+// Makes bare reservation of all pages of the range where nothing is mapped, and leaves the others
+// as they are. Some system calls for each hole.
+void reserve_holes(std::byte* address, std::size_t bytes) noexcept;
+
 // Turns [address, address + bytes) back into bare reservation, in one step; memory there is freed,
 // and so are the page tables of every 2 MiB and 1 GiB span that the range covers whole.
 int vacate(std::byte* address, std::size_t bytes) noexcept;

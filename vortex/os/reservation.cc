@@ -106,8 +106,10 @@ int Reservation::place_zeros(std::byte* at, std::size_t bytes, bool writable) no
     return userfaultfd_->protect_from_writes(at, bytes, true);
   }
   int error = 0;
-  if (os::map_memory(at, bytes, &error) == nullptr || writable) return error;
-  return os::protect(at, bytes, PROT_READ);
+  if (os::map_memory(at, bytes, &error) == nullptr) return error;
+  // As blocks, they are not for a forked child.
+  os::advise(at, bytes, MADV_DONTFORK);
+  return writable ? 0 : os::protect(at, bytes, PROT_READ);
 }
 
 PageTableReclaimer::PageTableReclaimer(Reservation& reservation, std::size_t block_bytes) noexcept
