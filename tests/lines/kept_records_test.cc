@@ -67,22 +67,36 @@ std::vector<Pushed> make_pushed(std::size_t count, std::size_t texts, Arrival ar
   return all;
 }
 
+// Below 0 where the first comes first, by what the order looks at.
+int compared(std::string_view left, std::string_view right, const StoredOrder& stored) {
+  int order =
+      stored.has_keys ? behind_comma(left).compare(behind_comma(right)) : left.compare(right);
+  if (order == 0 && stored.record_decides) order = left.compare(right);
+  return stored.flip == 0 ? order : -order;
+}
+
+// The places of what was pushed, in the order.
+std::vector<std::size_t> order_of(const std::vector<Pushed>& pushed, const StoredOrder& stored) {
+  std::vector<std::size_t> places(pushed.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+    return compared(pushed[a].line, pushed[b].line, stored) < 0;
+  });
+  return places;
+}
+
 // A sorted arena, which can be had again, and what is to be in it.
 class SortedArena {
  public:
-  SortedArena(const std::vector<Pushed>& pushed, const LineOrder& order, std::span<char> memory,
-              detail::ThreadTeam& team)
-      : pushed_(pushed), stored_(order), memory_(memory), arena_(memory, stored_) {
+  SortedArena(const std::vector<Pushed>& pushed, const std::vector<std::size_t>& places,
+              const StoredOrder& stored, std::span<char> memory, detail::ThreadTeam& team)
+      : pushed_(pushed), stored_(stored), memory_(memory), arena_(memory, stored), places_(places) {
     for (const Pushed& one : pushed) {
       if (!arena_.push(key_of(one.line), one.line)) throw std::bad_alloc();
       add_repeats(arena_.newest(), one.repeats);
     }
     arena_.sort(team);
     saved_.assign(memory.begin(), memory.end());
-    places_.resize(pushed.size());
-    std::iota(places_.begin(), places_.end(), std::size_t{0});
-    std::stable_sort(places_.begin(), places_.end(),
-                     [&](std::size_t a, std::size_t b) { return compared(a, b) < 0; });
   }
 
   LineArena again() const {
@@ -94,7 +108,7 @@ class SortedArena {
   }
   bool has_same(std::size_t sorted) const {
     if (sorted == 0 || sorted >= places_.size()) return false;
-    return compared(places_[sorted - 1], places_[sorted]) == 0;
+    return compared(at(sorted - 1).line, at(sorted).line, stored_) == 0;
   }
   // Of a place in the order.
   const Pushed& at(std::size_t sorted) const { return pushed_[places_[sorted]]; }
@@ -148,21 +162,12 @@ class SortedArena {
   }
 
  private:
-  // Below 0 where the first comes first, by what the order looks at.
-  int compared(std::size_t a, std::size_t b) const {
-    const std::string_view left = pushed_[a].line, right = pushed_[b].line;
-    int order =
-        stored_.has_keys ? behind_comma(left).compare(behind_comma(right)) : left.compare(right);
-    if (order == 0 && stored_.record_decides) order = left.compare(right);
-    return stored_.flip == 0 ? order : -order;
-  }
-
   const std::vector<Pushed>& pushed_;
   const StoredOrder stored_;
   const std::span<char> memory_;
   LineArena arena_;
   std::vector<char> saved_;
-  std::vector<std::size_t> places_;  // in the order
+  const std::vector<std::size_t>& places_;  // in the order
 };
 
 void expect_keeps_beside(const SortedArena& sorted, std::span<char> other, detail::ThreadTeam& team,
@@ -257,16 +262,19 @@ TEST(KeptRecords, AreThoseThatStay) {
     if (variant != 0 && variant != 3) order.keys = std::make_shared<KeysBehindComma>();
     order.ties = variant == 1 ? Ties::kRecordBytes : Ties::kInputOrder;
     const StoredOrder stored(order);
+    // A sanitizer sees many texts, or few.
     for (const std::size_t texts : {0, 3000}) {
+      if (kShadowMemory && (texts == 0) != (variant == 2)) continue;
       const auto arrival = static_cast<Arrival>(random() % 3);
       const auto pushed = make_pushed(kCount, texts, arrival, stored.counted, random);
+      const std::vector<std::size_t> places = order_of(pushed, stored);
       for (const unsigned threads : teams()) {
         SCOPED_TRACE("variant " + std::to_string(variant) + ", texts " + std::to_string(texts) +
                      ", arrival " + std::to_string(static_cast<int>(arrival)) + ", threads " +
                      std::to_string(threads));
         detail::ThreadTeam team(threads);
         const std::size_t half = random() % 2;
-        const SortedArena sorted(pushed, order, halves[half], team);
+        const SortedArena sorted(pushed, places, stored, halves[half], team);
         std::uint64_t all = 0;
         for (std::size_t i = 0; i < sorted.size(); ++i) {
           if (stored.unique ? !sorted.has_same(i) : true) ++all;
