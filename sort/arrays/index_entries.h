@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -39,11 +40,13 @@ std::size_t parts_for(const Team& team) noexcept {
   return team.threads() == 1 ? 1 : 8 * std::size_t{team.threads()};
 }
 
-// Calls use(begin, end) with parts of `count` items, by all threads.
+// Calls use(begin, end) with parts of `count` items, by all threads; some are empty where there are
+// fewer items. Does not allocate, so that it may follow what must not fail.
 template <typename Team, typename Use>
 void in_parts(std::size_t count, Team& team, const Use& use) {
   const std::size_t parts = parts_for(team);
-  team.run(parts, [&](std::size_t i) { use(count * i / parts, count * (i + 1) / parts); });
+  const auto part = [&](std::size_t i) { use(count * i / parts, count * (i + 1) / parts); };
+  team.run(parts, std::cref(part));  // a copy would take memory
 }
 
 // Brings the entries that are not marked to the front, in their order; the others come behind them

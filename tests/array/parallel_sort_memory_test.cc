@@ -25,9 +25,10 @@
 namespace {
 
 std::atomic<std::size_t> held{0}, most_held{0}, refused_beyond{~std::size_t{0}};
+std::atomic<std::size_t> times_taken{0}, refused_from{~std::size_t{0}};
 
 void* take(std::size_t bytes, std::size_t alignment) {
-  if (held + bytes > refused_beyond) throw std::bad_alloc();
+  if (held + bytes > refused_beyond || times_taken++ >= refused_from) throw std::bad_alloc();
   void* const memory =
       std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
@@ -241,6 +242,39 @@ TEST(StringSortMemory, WithoutMemoryAllViewsAreThere) {
     ++refusals;
   }
   EXPECT_GT(refusals, 10u);
+}
+
+// The same whichever allocation fails first: small ones come behind those that take much.
+TEST(StringSortMemory, WithoutAnyAllocationAllViewsAreThere) {
+  const std::string text(1000, 'x');
+  std::vector<std::string_view> made;
+  for (std::size_t i = 0; i < 3000; ++i) made.emplace_back(text.data(), i * 7919 % 900);
+  const auto bytes_of = [&](const std::vector<std::string_view>& views) {
+    std::size_t bytes = 0;
+    for (const std::string_view view : views) {
+      EXPECT_EQ(view.data(), text.data());
+      bytes += view.size();
+    }
+    return bytes;
+  };
+  for (const bool unique : {false, true}) {
+    for (std::size_t granted = 0;; ++granted) {
+      auto views = made;
+      bool refused = false;
+      refused_from = times_taken + granted;
+      try {
+        detail::sort_strings(std::span(views), {.threads = 1}, unique);
+      } catch (const std::bad_alloc&) {
+        refused = true;
+      }
+      refused_from = ~std::size_t{0};
+      if (!refused) {
+        EXPECT_GT(granted, 2U);
+        break;
+      }
+      ASSERT_EQ(bytes_of(views), bytes_of(made)) << granted;
+    }
+  }
 }
 
 }  // namespace
