@@ -198,8 +198,8 @@ void sort(std::span<T> records, KeyFunction key, SortOptions options = {}) {
 
 // Sorts integers, floating-point numbers (in the total order of RadixKey) and KeyValue pairs, these
 // by their keys. Keys of 4 and 8 bytes and pairs of 4+4 and 8+8 are sorted by code of their own,
-// and pairs not stably unless `options.stable` asks for it; keys of 1 and 2 bytes are counted, by
-// one thread, with at most 512 KiB. As the other sort() otherwise.
+// and pairs not stably unless `options.stable` asks for it; keys of 1 and 2 bytes are counted, with
+// at most 512 KiB for each thread. As the other sort() otherwise.
 template <typename T>
 requires detail::NumberOrPair<T>
 void sort(std::span<T> records, SortOptions options = {}) {
