@@ -164,6 +164,54 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
   free(apart);
 }
 
+// By several threads: as by one. So many that each of two has enough.
+static void large_by_threads(const vtx_key* key) {
+  enum { kLarge = (1 << 21) + 1000 };
+  const vtx_record_format of_12 = {12, key, key != NULL}, *const format = &of_12;
+  const size_t bytes = format->record_bytes, all = kLarge * bytes, first = kLarge / 3;
+  unsigned char* const given = malloc(all);
+  unsigned char* const one = malloc(all);
+  unsigned char* const many = malloc(all);
+  uint32_t* const places = malloc(sizeof *places * kLarge);
+  CHECK(given != NULL && one != NULL && many != NULL && places != NULL);
+  for (size_t i = 0; i < all; ++i) given[i] = (unsigned char)random_bits();
+  const vtx_sort_options alone = {.threads = 1}, together = {.threads = 7};
+  memcpy(one, given, all);
+  CHECK(vtx_sort_records(one, kLarge, format, &alone) == 0);
+  memcpy(many, given, all);
+  CHECK(vtx_sort_records(many, kLarge, format, &together) == 0);
+  CHECK(memcmp(many, one, all) == 0);
+  CHECK(vtx_sort_records_into(given, kLarge, format, many, &together) == 0);
+  CHECK(memcmp(many, one, all) == 0);
+  CHECK(vtx_argsort_records(given, kLarge, format, places, 4, &together) == 0);
+  for (size_t i = 0; i < kLarge; ++i)
+    CHECK(places[i] < kLarge && memcmp(given + places[i] * bytes, one + i * bytes, bytes) == 0);
+  memcpy(many, given, all);
+  const vtx_chunk chunks[] = {{many, first}, {many + first * bytes, kLarge - first}};
+  CHECK(vtx_sort_record_chunks(chunks, 2, format, &together) == 0);
+  CHECK(memcmp(many, one, all) == 0);
+  if (key != NULL) {
+    memcpy(many, given, all);
+    CHECK(vtx_select_records(many, kLarge, format, first, &together) == 0);
+    CHECK(memcmp(many + first * bytes + key->offset, one + first * bytes + key->offset,
+                 key->length) == 0);
+    CHECK(vtx_partial_sort_records(many, kLarge, format, first, &together) == 0);
+    for (size_t i = 0; i < first; ++i)
+      CHECK(memcmp(many + i * bytes + key->offset, one + i * bytes + key->offset, key->length) ==
+            0);
+  }
+  free(given);
+  free(one);
+  free(many);
+  free(places);
+}
+
+static void by_threads(void) {
+  const vtx_key unaligned = {.offset = 3, .length = 4, .kind = VTX_KEY_SIGNED};
+  large_by_threads(&unaligned);
+  large_by_threads(NULL);
+}
+
 static int by_string(const void* a, const void* b) {
   const vtx_string *x = a, *y = b;
   const size_t common = x->length < y->length ? x->length : y->length;
@@ -236,7 +284,6 @@ int main(void) {
       {.offset = 19, .length = 8, .kind = VTX_KEY_FLOAT}};
   const vtx_key number[] = {{.offset = 8, .length = 4, .kind = VTX_KEY_SIGNED, .descending = 1}};
   const vtx_sort_options descending = {.descending = 1, .threads = 1};
-  const vtx_sort_options by_threads = {.threads = 7};
   const struct {
     size_t sizes[3];
     const vtx_key* keys;
@@ -251,7 +298,7 @@ int main(void) {
       {{16}, number, 1, by_number, NULL, kCount},
       {{16}, number, 1, by_number_ascending, &descending, kCount},
       {{28}, numbers + 2, 1, by_double, NULL, kCount},
-      {{kRecord, 28, 100}, numbers + 2, 1, by_double, &by_threads, kMany},
+      {{kRecord, 28, 100}, numbers + 2, 1, by_double, NULL, kMany},
       {{28}, numbers + 2, 1, by_double_descending, &descending, kCount},
       {{1, 12}, NULL, 0, whole, NULL, kCount},
       {{1000}, NULL, 0, whole, NULL, kCount / 10},
@@ -268,6 +315,7 @@ int main(void) {
     }
   }
 
+  by_threads();
   const size_t string_counts[] = {0, 1, 2, 1000, 140000};
   for (size_t i = 0; i < 5; ++i) strings(string_counts[i], i < 4 ? 1 : 7);
 
