@@ -240,7 +240,7 @@ class StringSort {
     if (strings_.marks_unique() || strings_.marks_same()) {
       in_parts(group, threads, [&](const Range& part) {
         IndexEntry* const first = part.begin + (part.begin == group.begin ? 1 : 0);
-        for (IndexEntry* entry = first; entry != part.end; ++entry) entry->key = kSameKey;
+        for (IndexEntry* entry = first; entry < part.end; ++entry) entry->key = kSameKey;
       });
     }
     return false;

@@ -352,6 +352,32 @@ TEST(EqualStrings, AreForAllThreads) {
   }
 }
 
+// A team of more threads than a group has entries for, that of one processor.
+struct LargeTeam {
+  static unsigned threads() noexcept { return detail::ThreadTeam::kMaxThreads; }
+  template <typename Part>
+  static void run(std::size_t parts, const Part& part) {
+    for (std::size_t i = 0; i < parts; ++i) part(i);
+  }
+};
+
+// Two groups that are large enough for all threads, of which many get nothing.
+TEST(EqualStrings, AreFewerThanParts) {
+  constexpr std::size_t kGroup = 16'500;
+  std::vector<IndexEntry> index(2 * kGroup);
+  for (std::size_t i = 0; i < index.size(); ++i)
+    index[i] = {chunk_at(i % 2 == 0 ? "a" : "b", 0), index.size() - i};
+  LargeTeam team;
+  ASSERT_LT(kGroup, parts_for(team));
+  vortex::StringSort(SameStrings(0), team).sort(index);
+  for (std::size_t i = 0; i < index.size(); ++i) {
+    const std::size_t group = i / kGroup;
+    const std::uint64_t first = chunk_at(group == 0 ? "a" : "b", 0);
+    ASSERT_EQ(index[i].key, i % kGroup == 0 ? first : kSameKey) << i;
+    ASSERT_EQ(index[i].value, 2 * (i % kGroup) + (group == 0 ? 2 : 1)) << i;
+  }
+}
+
 TEST(EqualStrings, AreLeftOutByAllThreads) {
   auto random = test_random();
   for (const unsigned threads : {1U, 2U, 7U, 16U}) {
