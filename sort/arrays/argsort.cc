@@ -64,11 +64,15 @@ class PlacesSink {
 };
 
 template <typename Place>
+void argsort(const KeySource& keys, Place* places, Shares& shares, unsigned threads) {
+  PlacesSink<Place> sink(places, shares);
+  PlaceEngine(keys, shares, threads, sink).run();
+}
+template <typename Place>
 void argsort(const KeySource& keys, std::size_t count, Place* places, unsigned threads) {
   if (count == 0) return;
   Shares shares(count, threads);
-  PlacesSink<Place> sink(places, shares);
-  PlaceEngine(keys, shares, threads, sink).run();
+  argsort(keys, places, shares, threads);
 }
 
 }  // namespace
@@ -87,6 +91,9 @@ void argsort_32(const KeySource& keys, std::size_t count, void* places, unsigned
 }
 void argsort_64(const KeySource& keys, std::size_t count, void* places, unsigned threads) {
   argsort(keys, count, static_cast<std::uint64_t*>(places), threads);
+}
+void argsort_64(const KeySource& keys, std::uint64_t* places, Shares& shares, unsigned threads) {
+  argsort(keys, places, shares, threads);
 }
 
 namespace {
@@ -264,16 +271,21 @@ void expect_lengths(std::span<const std::size_t> lengths, std::size_t count) {
   }
 }
 
-void sort_by_key(void* keys, const NumberForm& form, std::size_t count,
-                 std::span<const Column> columns, unsigned threads) {
-  if (count < 2) return;
-  Shares shares(count, threads);
+void sort_by_key(void* keys, const NumberForm& form, std::span<const Column> columns,
+                 Shares& shares, unsigned threads) {
   const Table table{keys, form, columns, shares, threads};
   if (can_be_carried(columns)) return sort_carried(table);
   ColumnsSink sink(table);
   const KeySource source = keys_of_numbers(keys, form);
   PlaceEngine(source, shares, threads, sink).run();
   sink.finish();
+}
+
+void sort_by_key(void* keys, const NumberForm& form, std::size_t count,
+                 std::span<const Column> columns, unsigned threads) {
+  if (count < 2) return;
+  Shares shares(count, threads);
+  sort_by_key(keys, form, columns, shares, threads);
 }
 
 }}}  // namespace vortex::v0::detail

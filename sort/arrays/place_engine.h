@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sort/arrays/key_order.h"
@@ -13,6 +14,7 @@
 #include "sort/kernels/slice_sort.h"
 #include "sort/memory/compiled_sorts.h"
 #include "sort/memory/shares.h"
+#include "vortex/detail/array/compiled_calls.h"
 #include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -189,5 +191,11 @@ class PlaceEngine {
   const unsigned threads_;
   Sink& sink_;
 };
+
+// The calls of compiled_calls.h with shares of the keys that are given: a test counts who works on
+// them. At least one key, and two to sort by.
+void argsort_64(const KeySource& keys, std::uint64_t* places, Shares& shares, unsigned threads);
+void sort_by_key(void* keys, const NumberForm& form, std::span<const Column> columns,
+                 Shares& shares, unsigned threads);
 
 }}}  // namespace vortex::v0::detail

@@ -10,7 +10,8 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// Splits an array of `count` items among as many of `threads` as pay for it.
+// Splits an array of `count` items among as many of `threads` as pay for it. Virtual for tests,
+// which count the threads that took part.
 class Shares {
  public:
   // The fewest items of a share: with fewer a thread costs about what it gains.
@@ -23,6 +24,9 @@ class Shares {
         static_cast<unsigned>(std::min<std::size_t>(ThreadTeam::resolve(threads), count / least)));
     shares_ = team_->threads();
   }
+  virtual ~Shares() = default;
+  Shares(const Shares&) = delete;
+  Shares& operator=(const Shares&) = delete;
 
   std::size_t shares() const noexcept { return shares_; }
   std::size_t count() const noexcept { return count_; }
@@ -35,14 +39,25 @@ class Shares {
   template <typename Body>
   void run(const Body& body) {
     const auto part = [&](std::size_t share) { body(share, begin_of(share), begin_of(share + 1)); };
+    run_parts(std::cref(part));
+  }
+
+ protected:
+  // Without threads, for one that has its own.
+  struct OwnThreads {
+    std::size_t threads;
+  };
+  Shares(std::size_t count, OwnThreads own) noexcept : count_(count), shares_(own.threads) {}
+
+ private:
+  virtual void run_parts(const std::function<void(std::size_t)>& part) {
     if (team_) {
-      team_->run(shares_, std::cref(part));
+      team_->run(shares_, part);
     } else {
       part(0);
     }
   }
 
- private:
   const std::size_t count_;
   std::optional<ThreadTeam> team_;
   std::size_t shares_ = 1;

@@ -20,6 +20,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
+#include "tests/thread/team_counts.h"
 
 namespace vortex::test::argsort_test { namespace {
 
@@ -320,6 +321,61 @@ TYPED_TEST_OF_ONE_THREAD(SortByKeyTest, ValuesFollowTheirKeys) {
       ASSERT_EQ(moved_wide, in_order(wide, places)) << static_cast<int>(shape) << ", " << count;
       ASSERT_EQ(moved_odd, in_order(odd, places));
       ASSERT_EQ(moved_doubles, in_order(doubles, places));
+    }
+  }
+}
+
+// All take part in each pass over the keys and the values, whatever becomes of them.
+TYPED_TEST(SortByKeyTest, ByAllThreads) {
+  auto random = test_random();
+  constexpr std::size_t kCount = 6001;
+  const ArrayShape many = kArrayShapes[random() % std::size(kArrayShapes)];
+  for (const ArrayShape shape : kArrayShapes) {
+    const auto given = numbers_of<TypeParam>(shape, kCount, random);
+    const auto form = detail::number_form<TypeParam>(Order::kAscending);
+    const auto places = expected_places(given);
+    const auto expected_keys = in_order(given, places);
+    std::vector<std::uint32_t> numbers(kCount);
+    std::vector<Odd> odd(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      numbers[i] = static_cast<std::uint32_t>(random());
+      odd[i] = {{1, static_cast<std::uint8_t>(i), static_cast<std::uint8_t>(i >> 8)}};
+    }
+    for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+      // Many take long to wait for each other.
+      if (threads > (shape != many ? 7U : kShadowMemory ? 16U : 128U)) break;
+      SCOPED_TRACE(testing::Message() << threads << ", " << static_cast<int>(shape));
+      const auto expect_all = [&](const CountedShares& shares, std::size_t least) {
+        ASSERT_GE(shares.took_part().size(), least);
+        ASSERT_EQ(shares.took_part(), std::vector<std::size_t>(shares.took_part().size(), threads));
+      };
+      auto keys = given;
+      auto carried = numbers;
+      CountedShares first(kCount, threads);
+      const detail::Column one = {carried.data(), sizeof carried[0]};
+      detail::sort_by_key(keys.data(), form, std::span(&one, 1), first, 1);
+      ASSERT_TRUE(same_bytes(keys, expected_keys));
+      ASSERT_EQ(carried, in_order(numbers, places));
+      ASSERT_NO_FATAL_FAILURE(expect_all(first, 2));
+
+      keys = given;
+      auto fetched = numbers;
+      auto moved = odd;
+      CountedShares second(kCount, threads);
+      const detail::Column both[] = {{fetched.data(), sizeof fetched[0]}, {moved.data(), 3}};
+      detail::sort_by_key(keys.data(), form, both, second, 1);
+      ASSERT_TRUE(same_bytes(keys, expected_keys));
+      ASSERT_EQ(fetched, in_order(numbers, places));
+      ASSERT_EQ(moved, in_order(odd, places));
+      // One looks for their order alone, as far as they are in it.
+      const bool in_slices = threads == 1;
+      ASSERT_NO_FATAL_FAILURE(expect_all(second, in_slices ? 0 : 1));
+
+      std::vector<std::uint64_t> found(kCount);
+      CountedShares third(kCount, threads);
+      detail::argsort_64(detail::keys_of_numbers(given.data(), form), found.data(), third, 1);
+      ASSERT_EQ(found, places);
+      ASSERT_NO_FATAL_FAILURE(expect_all(third, in_slices ? 0 : 1));
     }
   }
 }

@@ -3,13 +3,16 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <numeric>
 #include <thread>
 #include <vector>
 
+#include "sort/memory/shares.h"
 #include "vortex/detail/array/thread_team.h"
 
 namespace vortex::test {
@@ -77,23 +80,19 @@ class CountedTeam {
   std::vector<std::size_t> took_part_;
 };
 
-// An array of `count` items as detail::Shares divides it, for such a team.
-class CountedShares {
+// An array of `count` items, divided for such a team.
+class CountedShares : public detail::Shares {
  public:
-  CountedShares(std::size_t count, unsigned threads) : count_(count), team_(threads) {}
+  CountedShares(std::size_t count, unsigned threads)
+      : Shares(count, OwnThreads{threads}), team_(threads) {}
 
-  std::size_t shares() const noexcept { return team_.threads(); }
-  std::size_t count() const noexcept { return count_; }
-  template <typename Body>
-  void run(const Body& body) {
-    team_.run(shares(), [&](std::size_t share) {
-      body(share, count_ * share / shares(), count_ * (share + 1) / shares());
-    });
-  }
   const std::vector<std::size_t>& took_part() const noexcept { return team_.took_part(); }
 
  private:
-  const std::size_t count_;
+  void run_parts(const std::function<void(std::size_t)>& part) override {
+    team_.run(shares(), part);
+  }
+
   CountedTeam team_;
 };
 
