@@ -82,8 +82,9 @@ std::vector<detail::Column> columns_of(const vtx_column* columns, std::size_t co
 
 // The bits of numbers are in the order of the numbers, and as different.
 template <typename Bits>
-std::size_t first_of_each(void* numbers, std::size_t count) {
-  return detail::first_of_each(static_cast<Bits*>(numbers), count, [](Bits bits) { return bits; });
+std::size_t first_of_each(void* numbers, std::size_t count, unsigned threads) {
+  return detail::first_of_each(
+      static_cast<Bits*>(numbers), count, [](Bits bits) { return bits; }, threads);
 }
 
 }  // namespace
@@ -127,10 +128,10 @@ int vtx_sort_unique(void* numbers, size_t count, int number, size_t* kept,
   return with_numbers(numbers, count, number, options, [&](const auto& form, const auto& wanted) {
     expect_place(kept);
     vortex::detail::sort_numbers(numbers, form, count, wanted.threads);
-    *kept = form.bytes == 1   ? first_of_each<std::uint8_t>(numbers, count)
-            : form.bytes == 2 ? first_of_each<std::uint16_t>(numbers, count)
-            : form.bytes == 4 ? first_of_each<std::uint32_t>(numbers, count)
-                              : first_of_each<std::uint64_t>(numbers, count);
+    *kept = form.bytes == 1   ? first_of_each<std::uint8_t>(numbers, count, wanted.threads)
+            : form.bytes == 2 ? first_of_each<std::uint16_t>(numbers, count, wanted.threads)
+            : form.bytes == 4 ? first_of_each<std::uint32_t>(numbers, count, wanted.threads)
+                              : first_of_each<std::uint64_t>(numbers, count, wanted.threads);
   });
 }
 

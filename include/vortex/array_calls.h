@@ -223,12 +223,14 @@ void select(Range&& range, std::size_t k, KeyFunction key, SortOptions options =
 // Puts the first k records in front, in order; the others follow in any order. As
 // std::partial_sort; with k at the end or beyond all are sorted. Records and keys as for select().
 //
-// Up to a 64th of the records are found in one pass that reads the keys, by all threads that pay;
-// records with equal keys are the first ones then, in their order, and the extra memory is 64 bytes
-// for each of the k, for each thread, and the k records. Otherwise select() finds them and the
-// extra memory is its own, and then what sort() takes of numbers, and of others 32 bytes and a
-// record for each of the k (of all from half of them on); records with equal keys come in any
-// order. Throws std::bad_alloc with the records all there, in any order.
+// Up to a 64th of the records are found by all threads that pay; records with equal keys are the
+// first ones then, in their order. One pass reads the keys; where several threads look for more
+// than 2^15 records, three passes do, which take a byte of memory a record. The extra memory is 33
+// bytes and a record for each of the k, what sort() takes of as many pairs, and a MiB for each of
+// several threads. Otherwise select() finds them and the extra memory is its own, and then what
+// sort() takes of numbers, and of others 32 bytes and a record for each of the k (of all from half
+// of them on); records with equal keys come in any order. Throws std::bad_alloc with the records
+// all there, in any order.
 template <detail::AnyArray Range>
 requires detail::NumberOrPair<std::ranges::range_value_t<Range>>
 void partial_sort(Range&& range, std::size_t k, SortOptions options = {}) {
@@ -299,18 +301,22 @@ using KeyOfRange = std::remove_cvref_t<
 
 // Moves the first record of each key, which are in order, to the front; returns how many there are.
 template <typename T, typename KeyOf>
-std::size_t first_of_each(T* records, std::size_t count, const KeyOf& key_of) {
-  if (count == 0) return 0;
-  std::size_t kept = 1;
-  auto before = key_of(records[0]);
-  // Without a branch that equal keys would make hard to foresee.
-  for (std::size_t i = 1; i < count; ++i) {
-    const auto key = key_of(records[i]);
-    records[kept] = records[i];
-    kept += key != before ? 1 : 0;
-    before = key;
-  }
-  return kept;
+std::size_t first_of_each(T* records, std::size_t count, const KeyOf& key_of, unsigned threads) {
+  const auto copy = [&](std::size_t begin, std::size_t end, void* room) {
+    T* const to = static_cast<T*>(room);
+    std::size_t kept = 1;
+    auto before = key_of(records[begin]);
+    to[0] = records[begin];
+    // Without a branch that equal keys would make hard to foresee.
+    for (std::size_t i = begin + 1; i < end; ++i) {
+      const auto key = key_of(records[i]);
+      to[kept] = records[i];
+      kept += key != before ? 1 : 0;
+      before = key;
+    }
+    return kept;
+  };
+  return keep_first_of_each(records, sizeof(T), count, std::cref(copy), threads);
 }
 
 }  // namespace detail
@@ -323,7 +329,8 @@ std::size_t first_of_each(T* records, std::size_t count, const KeyOf& key_of) {
 //   const std::size_t items_left = vortex::sort_unique(items, &Item::price);
 //
 // Memory, threads and errors are those of sort(), which is stable here but for strings without a
-// key; one more pass of one thread follows it.
+// key; one more pass of all threads follows it, of which each has 2^20 records or 8 MiB and a MiB
+// of memory, or two records if that is more.
 template <detail::AnyArray Range, typename KeyFunction>
 requires detail::NumberKeyOf<KeyFunction, std::ranges::range_value_t<Range>> std::size_t
 sort_unique(Range&& range, KeyFunction key, SortOptions options = {}) {
@@ -332,7 +339,8 @@ sort_unique(Range&& range, KeyFunction key, SortOptions options = {}) {
   sort(records, key, options);
   using T = std::ranges::range_value_t<Range>;
   return detail::first_of_each(records.data(), records.size(),
-                               detail::OrderedKey<T, KeyFunction>(std::move(key), options.order));
+                               detail::OrderedKey<T, KeyFunction>(std::move(key), options.order),
+                               options.threads);
 }
 template <detail::AnyArray Range, typename KeyFunction>
 requires detail::ByteStringKey<detail::KeyOfRange<KeyFunction, Range>> std::size_t sort_unique(
@@ -340,15 +348,22 @@ requires detail::ByteStringKey<detail::KeyOfRange<KeyFunction, Range>> std::size
   options.stable = true;
   const auto records = detail::span_of(range);
   sort(records, key, options);
-  std::size_t kept = std::min<std::size_t>(records.size(), 1);
-  for (std::size_t i = 1; i < records.size(); ++i) {
-    // The key may lie in the record, which must be where it was.
-    const auto& last = std::invoke(key, std::as_const(records[kept - 1]));
-    if (!std::ranges::equal(last, std::invoke(key, std::as_const(records[i])))) {
-      records[kept++] = records[i];
+  using T = std::ranges::range_value_t<Range>;
+  const auto copy = [&](std::size_t begin, std::size_t end, void* room) {
+    T* const to = static_cast<T*>(room);
+    to[0] = records[begin];
+    std::size_t kept = 1;
+    for (std::size_t i = begin + 1; i < end; ++i) {
+      // The key may lie in the record, which is still where it was.
+      const auto& last = std::invoke(key, std::as_const(records[i - 1]));
+      if (!std::ranges::equal(last, std::invoke(key, std::as_const(records[i])))) {
+        to[kept++] = records[i];
+      }
     }
-  }
-  return kept;
+    return kept;
+  };
+  return detail::keep_first_of_each(records.data(), sizeof(T), records.size(), std::cref(copy),
+                                    options.threads);
 }
 template <detail::AnyArray Range, typename KeyFunction>
 requires detail::TupleKey<detail::KeyOfRange<KeyFunction, Range>> std::size_t sort_unique(
@@ -364,7 +379,8 @@ requires detail::NumberOrPair<std::ranges::range_value_t<Range>> std::size_t sor
     const auto records = detail::span_of(range);
     sort(records, options);
     return detail::first_of_each(records.data(), records.size(),
-                                 detail::OrderedKey<T, std::identity>({}, options.order));
+                                 detail::OrderedKey<T, std::identity>({}, options.order),
+                                 options.threads);
   } else {
     return sort_unique(range, &T::key, options);
   }

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
 #include "sort/arrays/key_order.h"
 #include "vortex/detail/record/sort_key.h"
@@ -17,8 +17,16 @@ namespace vortex { inline namespace v0 { namespace detail {
 // So a key costs a comparison, and keys that fall all the time a constant more.
 class LeastKeys {
  public:
-  // Throws std::bad_alloc. Room for twice as many, and some.
-  explicit LeastKeys(std::size_t wanted) : wanted_(wanted) { found_.resize(2 * wanted + kMore); }
+  // Throws std::bad_alloc. Room for twice as many, and some, which whoever adds keys touches first.
+  explicit LeastKeys(std::size_t wanted)
+      : wanted_(wanted),
+        most_(2 * wanted + kMore),
+        found_(std::make_unique_for_overwrite<Pair64[]>(most_)) {}
+
+  // What one for so many takes.
+  static constexpr std::size_t bytes(std::size_t wanted) noexcept {
+    return (2 * wanted + kMore) * sizeof(Pair64);
+  }
 
   // Keys of places [begin, end), which are greater than those seen before. `skip(at, end, bound)`
   // is a place from `at` on such that none in front of it has a key below the bound.
@@ -46,8 +54,7 @@ class LeastKeys {
   void add(LeastKeys& other) noexcept {
     shrink();
     other.shrink();
-    std::copy_n(other.found_.begin(), other.size_,
-                found_.begin() + static_cast<std::ptrdiff_t>(size_));
+    std::copy_n(other.found_.get(), other.size_, found_.get() + size_);
     size_ += other.size_;
     shrink();
   }
@@ -55,7 +62,7 @@ class LeastKeys {
   // Keys and places, in any order.
   std::span<Pair64> finish() noexcept {
     shrink();
-    return {found_.data(), size_};
+    return {found_.get(), size_};
   }
 
  private:
@@ -72,20 +79,20 @@ class LeastKeys {
   }
   void collect(const Pair64& pair) noexcept {
     found_[size_++] = pair;
-    if (size_ == found_.size()) shrink();
+    if (size_ == most_) shrink();
   }
   void shrink() noexcept {
     if (size_ <= wanted_) return;
-    const auto last = found_.begin() + static_cast<std::ptrdiff_t>(wanted_ - 1);
-    std::nth_element(found_.begin(), last, found_.begin() + static_cast<std::ptrdiff_t>(size_),
-                     before_by_both);
+    Pair64* const last = found_.get() + wanted_ - 1;
+    std::nth_element(found_.get(), last, found_.get() + size_, before_by_both);
     size_ = wanted_;
     bound_ = last->key;
     bounded_ = true;
   }
 
   const std::size_t wanted_;
-  std::vector<Pair64> found_;
+  const std::size_t most_;
+  std::unique_ptr<Pair64[]> found_;
   std::size_t size_ = 0;
   std::uint64_t bound_ = 0;
   bool bounded_ = false;

@@ -3,8 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 
 #include "sort/memory/shares.h"
+#include "vortex/detail/array/compiled_calls.h"
 #include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -20,5 +23,15 @@ struct NthKey {
 // are counted, from the highest, in eight passes. Takes a byte a key, 4 where they are fewer than
 // 2^18; throws std::bad_alloc.
 NthKey nth_key(const KeySource& keys, std::size_t nth, Shares& shares);
+
+// The calls of compiled_calls.h with shares of the records that are given: a test counts who works
+// on them.
+void select(const Selection& all, std::size_t k, Shares& shares);
+// Makes shares of so many records.
+using SharesOf = std::function<std::unique_ptr<Shares>(std::size_t count)>;
+// The most of k for which each of several threads keeps its own k least keys: room of a MiB.
+inline constexpr std::size_t kMostKeptByEach = std::size_t{1} << 15;
+void partial_sort(const Selection& all, std::size_t k, const SharesOf& shares_of,
+                  std::size_t most_kept_by_each = kMostKeptByEach);
 
 }}}  // namespace vortex::v0::detail

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
 #include <new>
 #include <span>
 #include <string>
@@ -15,7 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "sort/arrays/nth_key.h"
+#include "sort/arrays/numbers.h"
 #include "tests/support/random_seed.h"
+#include "vortex/array_calls.h"
 #include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/radix/parallel_sort.h"
@@ -60,6 +64,11 @@ namespace vortex::parallel_sort_memory_test { namespace {
 using namespace detail;
 
 using Sort = ParallelSort<std::uint64_t, detail::KeyOfWord, detail::WordCodec<std::uint64_t>>;
+
+// As many as are asked for, of however few records.
+struct TestShares : detail::Shares {
+  TestShares(std::size_t count, unsigned threads) : Shares(count, threads, count / threads) {}
+};
 
 std::vector<std::uint64_t> random_keys(std::size_t count) {
   auto random = test::test_random();
@@ -153,6 +162,64 @@ TEST(ParallelSortMemory, WithoutMemoryNothingHasMoved) {
   }
   EXPECT_GT(refusals, 20u);
   EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end()));
+}
+
+// The promises of array_calls.h. Each of many threads keeps few of the first keys, and a block of
+// what is kept once.
+TEST(ArrayCallMemory, AsLittleAsItPromises) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20, kCount = std::size_t{1} << 22;
+  const std::vector<std::uint64_t> given = random_keys(kCount);
+  const NumberForm form = number_form<std::uint64_t>(Order::kAscending);
+  const auto taken = [](const auto& call) {
+    const std::size_t before = held;
+    most_held = before;
+    call();
+    return most_held - before;
+  };
+  for (const unsigned threads : {1U, 7U, 16U, 64U}) {
+    for (const std::size_t k : {kMostKeptByEach, kCount / 64}) {
+      auto numbers = given;
+      const Selection all{numbers.data(), 8, kCount, keys_of_numbers(numbers.data(), form),
+                          &form,          1};
+      const std::size_t bytes = taken([&] {
+        detail::partial_sort(all, k, [&](std::size_t count) {
+          return std::make_unique<TestShares>(count, threads);
+        });
+      });
+      // The last: what the order of k pairs takes.
+      const std::size_t of_threads = threads == 1 ? 0 : threads * kMiB;
+      const std::size_t of_select = threads == 1 || k <= kMostKeptByEach ? 0 : kCount;
+      EXPECT_LE(bytes, (33 + 8) * k + of_threads + of_select + 7 * kMiB + 16 * k / 100)
+          << threads << ", " << k;
+      EXPECT_TRUE(std::is_sorted(numbers.begin(), numbers.begin() + static_cast<long>(k)));
+    }
+    std::vector<std::uint64_t> numbers(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) numbers[i] = i / 3;
+    const CopyFirstOfEach copy = [&](std::size_t begin, std::size_t end, void* to) {
+      return static_cast<std::size_t>(std::unique_copy(numbers.data() + begin, numbers.data() + end,
+                                                       static_cast<std::uint64_t*>(to)) -
+                                      static_cast<std::uint64_t*>(to));
+    };
+    EXPECT_LE(taken([&] { keep_first_of_each(numbers.data(), 8, kCount, copy, threads); }),
+              threads == 1 ? 0 : 4 * kMiB + kMiB / 16);
+    EXPECT_EQ(numbers[kCount / 3], kCount / 3);
+  }
+}
+
+// One thread needs none.
+TEST(ArrayCallMemory, WithoutMemoryOneOfEachIsKept) {
+  std::vector<std::uint64_t> numbers(std::size_t{1} << 21);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i / 5;
+  const CopyFirstOfEach copy = [&](std::size_t begin, std::size_t end, void* to) {
+    return static_cast<std::size_t>(std::unique_copy(numbers.data() + begin, numbers.data() + end,
+                                                     static_cast<std::uint64_t*>(to)) -
+                                    static_cast<std::uint64_t*>(to));
+  };
+  refused_beyond = held.load();
+  const std::size_t kept = keep_first_of_each(numbers.data(), 8, numbers.size(), copy, 2);
+  refused_beyond = ~std::size_t{0};
+  ASSERT_EQ(kept, numbers.size() / 5 + 1);
+  for (std::size_t i = 0; i < kept; ++i) ASSERT_EQ(numbers[i], i);
 }
 
 // The promise of sort.h for strings, and their views when memory is refused anywhere.

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -261,6 +263,134 @@ TEST_OF_ONE_THREAD(Select, LeastKeysOfAllOrders) {
         ASSERT_EQ(found[i].key, all[i].key) << static_cast<int>(shape);
         ASSERT_EQ(found[i].value, all[i].value) << static_cast<int>(shape);
       }
+    }
+  }
+}
+
+// Shares that put down who took part when they end.
+class NotedShares : public CountedShares {
+ public:
+  NotedShares(std::size_t count, unsigned threads, std::vector<std::size_t>& notes)
+      : CountedShares(count, threads), notes_(notes) {}
+  ~NotedShares() override { notes_.insert(notes_.end(), took_part().begin(), took_part().end()); }
+
+ private:
+  std::vector<std::size_t>& notes_;
+};
+
+// Calls call(selection, shares_of) for each number of threads. All of them have to take part in all
+// that it does, `passes` at least where there are several, and its result is the same, whatever the
+// threads; `most` of them.
+template <typename T, typename Call>
+void by_teams(const std::vector<T>& given, Order order, unsigned most, std::size_t passes,
+              const Call& call) {
+  std::vector<T> alone;
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+    if (threads > most) break;
+    SCOPED_TRACE(threads);
+    auto numbers = given;
+    const auto form = detail::number_form<T>(order);
+    std::vector<std::size_t> took_part;
+    call(detail::Selection{numbers.data(), sizeof(T), numbers.size(),
+                           detail::keys_of_numbers(numbers.data(), form), &form, 1},
+         [&](std::size_t count) {
+           return std::make_unique<NotedShares>(count, threads, took_part);
+         });
+    if (threads == 1) alone = numbers;
+    ASSERT_TRUE(same_bytes(numbers, alone));
+    ASSERT_GE(took_part.size(), threads == 1 ? 1 : passes);
+    ASSERT_EQ(took_part, std::vector<std::size_t>(took_part.size(), threads));
+  }
+}
+
+TYPED_TEST(SelectTest, ByAllThreads) {
+  auto random = test_random();
+  constexpr std::size_t kCount = 12'001;
+  const ArrayShape many = kArrayShapes[random() % std::size(kArrayShapes)];
+  for (const ArrayShape shape : kArrayShapes) {
+    SCOPED_TRACE(static_cast<int>(shape));
+    const Order order = random_direction(random);
+    const auto given = numbers_of<TypeParam>(shape, kCount, random);
+    const auto expected = sorted(given, order);
+    // Many take long to wait for each other.
+    const unsigned most_threads = shape != many ? 7 : kShadowMemory ? 16 : 128;
+    const auto expect_first = [&](const detail::Selection& all, std::size_t k) {
+      const auto* const found = static_cast<const TypeParam*>(all.records);
+      ASSERT_TRUE(same_bytes(found, expected.data(), k)) << k;
+      ASSERT_TRUE(same_bytes(sorted(std::vector(found, found + kCount), order), expected)) << k;
+    };
+    // To look for the key, and to count, find and swap records; or to join the keys of several, or
+    // take those in front of the last, and to move records.
+    const auto passes = [&](std::size_t many_keys) {
+      return shape == ArrayShape::kUniform && sizeof(TypeParam) >= 4 ? many_keys : 1;
+    };
+    const std::size_t k = kCount / 3 + random() % (kCount / 3);
+    ASSERT_NO_FATAL_FAILURE(by_teams(
+        given, order, most_threads, passes(5), [&](const auto& all, const auto& shares_of) {
+          select(all, k, *shares_of(kCount));
+          const auto* const found = static_cast<const TypeParam*>(all.records);
+          ASSERT_TRUE(same_bytes(found + k, &expected[k], 1));
+          const auto before = before_in(order);
+          for (std::size_t i = 0; i < kCount; ++i)
+            ASSERT_FALSE(i < k ? before(found[k], found[i]) : before(found[i], found[k])) << i;
+        }));
+    // Few, by the keys that each keeps, and by the last of them, and more than few.
+    const std::size_t few = 1 + random() % (kCount / 64), more = kCount / 64 + random() % 5000;
+    for (const std::size_t most : {few, few - 1, std::size_t{0}}) {
+      const std::size_t wanted = most == 0 ? more : few;
+      ASSERT_NO_FATAL_FAILURE(by_teams(given, order, most_threads, passes(most == few ? 4 : 5),
+                                       [&](const auto& all, const auto& shares_of) {
+                                         partial_sort(all, wanted, shares_of, most);
+                                         expect_first(all, wanted);
+                                       }));
+    }
+  }
+}
+
+// So many that the calls themselves get threads; whoever calls may have done all of it before
+// another thread is there.
+TEST(Select, TheCallsHaveThreads) {
+  auto random = test_random();
+  const auto given = numbers_of<std::uint64_t>(ArrayShape::kUniform, std::size_t{1} << 21, random);
+  const auto expect_two = [&](const auto& call) {
+    unsigned most = 0;
+    for (int turn = 0; turn < 200 && most < 2; ++turn) {
+      auto numbers = given;
+      std::array<std::atomic<bool>, 2> came{};
+      const auto key = [&](std::uint64_t number) {
+        if (number % 1024 == 5) came[sort_thread()] = true;
+        return number;
+      };
+      call(std::span(numbers), key);
+      most = (came[0] ? 1 : 0) + (came[1] ? 1 : 0);
+    }
+    EXPECT_EQ(most, 2U);
+  };
+  const SortOptions two{.threads = 2};
+  expect_two([&](auto numbers, const auto& key) { select(numbers, 1 << 20, key, two); });
+  expect_two([&](auto numbers, const auto& key) { partial_sort(numbers, 1000, key, two); });
+  expect_two([&](auto numbers, const auto& key) { argsort(numbers, key, two); });
+  expect_two([&](auto numbers, const auto& key) { argsort<std::uint32_t>(numbers, key, two); });
+}
+
+// More of many than each thread keeps: all of them find the last, and those in front of it.
+TEST(Select, ManyOfMore) {
+  auto random = test_random();
+  const std::size_t k = detail::kMostKeptByEach + 1, count = 64 * k;
+  std::vector<KeyValue<std::uint32_t, std::uint32_t>> given(count);
+  for (const std::uint64_t prices : {300, 100'000'000}) {
+    for (std::size_t i = 0; i < count; ++i)
+      given[i] = {static_cast<std::uint32_t>(random() % prices), static_cast<std::uint32_t>(i)};
+    auto expected = given;
+    std::stable_sort(expected.begin(), expected.end(),
+                     [](const auto& a, const auto& b) { return a.key < b.key; });
+    std::vector<KeyValue<std::uint32_t, std::uint32_t>> alone;
+    for (const unsigned threads : {1U, 2U}) {
+      auto records = given;
+      partial_sort(records, k, {.threads = threads});
+      ASSERT_TRUE(same_bytes(records.data(), expected.data(), k)) << threads;
+      if (threads == 1) alone = records;
+      ASSERT_TRUE(same_bytes(records, alone));
     }
   }
 }

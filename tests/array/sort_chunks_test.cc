@@ -15,11 +15,14 @@
 #include <tuple>
 #include <vector>
 
+#include "sort/arrays/first_of_each.h"
 #include "tests/array/array_inputs.h"
 #include "tests/array/number_order.h"
 #include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
+#include "tests/support/sanitizers.h"
+#include "tests/thread/team_counts.h"
 #include "vortex/array_calls.h"
 #include "vortex/sort.h"
 
@@ -97,6 +100,28 @@ TEST(Chunks, RecordsByAKeyByThreads) {
   }
 }
 
+// Chunks that end where no word of what is copied at once does.
+TYPED_TEST(ChunksTest, ByThreads) {
+  auto random = test_random();
+  const std::size_t count = (std::size_t{kShadowMemory ? 16 : 24} << 20) / sizeof(TypeParam) + 5;
+  const std::size_t first = random() % count, second = first + random() % (count - first);
+  const auto given = numbers_of<TypeParam>(ArrayShape::kUniform, count, random);
+  const auto expected = sorted(given);
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+    if (kShadowMemory && threads != 2 && threads != 64) continue;
+    std::vector<std::vector<TypeParam>> chunks = {{given.data(), given.data() + first},
+                                                  {},
+                                                  {given.data() + first, given.data() + second},
+                                                  {given.data() + second, given.data() + count}};
+    sort_chunks(chunks, {.threads = threads});
+    const TypeParam* at = expected.data();
+    for (const auto& chunk : chunks) {
+      ASSERT_TRUE(same_bytes(chunk.data(), at, chunk.size())) << threads;
+      at += chunk.size();
+    }
+  }
+}
+
 template <typename T>
 class UniqueTest : public testing::Test {};
 TYPED_TEST_SUITE(UniqueTest, NumberTypes);
@@ -139,6 +164,121 @@ TEST_OF_ONE_THREAD(Unique, TheFirstOfEqualRecordsStays) {
       ASSERT_EQ(pairs[at].value, index);
       ++at;
     }
+  }
+}
+
+// As many threads as there may be; under a sanitizer a few and many.
+std::vector<unsigned> teams() {
+  return kShadowMemory ? std::vector{2U, 64U} : std::vector{1U, 2U, 7U, 16U, 64U, 128U};
+}
+
+// Blocks of few records, so that shares have several of them: in rounds, and one more.
+TEST(Unique, BlocksAreKeptByAllThreads) {
+  auto random = test_random();
+  constexpr std::size_t kBlock = 50;
+  const auto same = [](const Item& a, const Item& b) { return a.price == b.price; };
+  for (const unsigned threads : teams()) {
+    const std::size_t round = kBlock * threads;
+    for (const std::size_t count :
+         {std::size_t{1}, kBlock, round - 1, round, round + 1, 3 * round + random() % round}) {
+      for (const std::uint64_t prices : {1, 3, 2000, 60000}) {
+        std::vector<Item> items(count);
+        for (std::size_t i = 0; i < count; ++i)
+          items[i] = {static_cast<std::uint16_t>(random() % prices), static_cast<std::uint32_t>(i)};
+        items = stably_sorted_by(items, [](const Item& item) { return item.price; });
+        // All are different, or one is not.
+        if (prices == 60000) {
+          for (std::size_t i = 0; i < count; ++i) items[i].price = static_cast<std::uint16_t>(i);
+          const std::size_t at = random() % count;
+          if (at != 0 && random() % 2 == 0) items[at].price = items[at - 1].price;
+        }
+        auto expected = items;
+        expected.erase(std::unique(expected.begin(), expected.end(), same), expected.end());
+        const detail::CopyFirstOfEach copy = [&](std::size_t begin, std::size_t end, void* to) {
+          return static_cast<std::size_t>(std::unique_copy(items.data() + begin, items.data() + end,
+                                                           static_cast<Item*>(to), same) -
+                                          static_cast<Item*>(to));
+        };
+        CountedShares shares(count, threads);
+        detail::FirstOfEach first(items.data(), sizeof(Item), copy, shares,
+                                  (kBlock + 1) * sizeof(Item));
+        ASSERT_EQ(first.run(shares), expected.size()) << threads << ", " << count;
+        for (std::size_t i = 0; i < expected.size(); ++i)
+          ASSERT_EQ(items[i].index, expected[i].index) << threads << ", " << count << ", " << i;
+        const std::size_t rounds = (count + round - 1) / round + 1;
+        ASSERT_EQ(shares.took_part(), std::vector<std::size_t>(rounds, threads));
+      }
+    }
+  }
+}
+
+// So many, and so large, that the call has threads for that pass.
+struct Wide {
+  std::array<char, 12> name;
+  std::uint32_t index;
+  std::array<std::uint32_t, 124> rest;
+};
+
+template <typename T, typename Key, typename Same>
+void expect_first_of_each(const std::vector<T>& given, const std::vector<T>& in_order,
+                          const Key& key, const Same& same) {
+  auto expected = in_order;
+  expected.erase(std::unique(expected.begin(), expected.end(), same), expected.end());
+  for (const unsigned threads : teams()) {
+    auto records = given;
+    ASSERT_EQ(sort_unique(records, key, {.threads = threads}), expected.size()) << threads;
+    ASSERT_TRUE(same_bytes(records.data(), expected.data(), expected.size())) << threads;
+  }
+}
+
+TEST(Unique, NumbersByThreads) {
+  auto random = test_random();
+  for (const ArrayShape shape : {ArrayShape::kZipf, ArrayShape::kUniform, ArrayShape::kFew}) {
+    const auto given = numbers_of<std::uint32_t>(shape, (std::size_t{1} << 21) + 7, random);
+    auto expected = sorted(given);
+    expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+    for (const unsigned threads : teams()) {
+      auto numbers = given;
+      ASSERT_EQ(sort_unique(numbers, {.threads = threads}), expected.size()) << threads;
+      ASSERT_TRUE(same_bytes(numbers.data(), expected.data(), expected.size())) << threads;
+    }
+  }
+}
+
+TEST(Unique, RecordsByThreads) {
+  auto random = test_random();
+  std::vector<Wide> given((std::size_t{36} << 20) / sizeof(Wide));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    given[i] = {{}, static_cast<std::uint32_t>(i), {}};
+    std::ranges::fill(given[i].name, 'x');
+    given[i].name[9] = static_cast<char>('a' + random() % 20);
+    given[i].name[1] = static_cast<char>('a' + random() % 20);
+    given[i].name[5] = static_cast<char>('a' + random() % 3);
+    given[i].rest.fill(given[i].index);
+  }
+  auto in_order = given;
+  std::ranges::stable_sort(in_order, {}, &Wide::name);
+  const auto same = [](const Wide& a, const Wide& b) { return a.name == b.name; };
+  expect_first_of_each(given, in_order, &Wide::name, same);
+  expect_first_of_each(
+      given, in_order,
+      [](const Wide& wide) { return std::string_view(wide.name.data(), wide.name.size()); }, same);
+  expect_first_of_each(
+      given, stably_sorted_by(given, [](const Wide& wide) { return wide.name[9]; }),
+      [](const Wide& wide) { return wide.name[9]; },
+      [](const Wide& a, const Wide& b) { return a.name[9] == b.name[9]; });
+}
+
+TEST(Unique, TheCallHasThreads) {
+  for (const unsigned threads : {1U, 2U}) {
+    std::vector<std::uint64_t> numbers(std::size_t{1} << 21, 7);
+    TeamCounts came(threads);
+    const detail::CopyFirstOfEach copy = [&](std::size_t, std::size_t, void*) {
+      came.add(1);
+      return std::size_t{1};
+    };
+    detail::keep_first_of_each(numbers.data(), 8, numbers.size(), copy, threads);
+    EXPECT_EQ(came.of_threads().size(), threads);
   }
 }
 

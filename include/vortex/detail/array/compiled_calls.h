@@ -66,6 +66,15 @@ struct WholeChunk {
 VORTEX_EXPORT void sort_joined(std::span<const WholeChunk> chunks, unsigned threads,
                                const std::function<void(void* together)>& sort);
 
+// Copies those of records [begin, end), which are in order, whose key the one in front of them does
+// not have, and the first, to `to`, one behind the other; returns how many. `to` is beside the
+// array, or its begin. Any thread may call it.
+using CopyFirstOfEach = std::function<std::size_t(std::size_t begin, std::size_t end, void* to)>;
+// Moves the first record of each key to the front; returns how many there are. For want of memory
+// fewer threads do it; throws what `copy` does.
+VORTEX_EXPORT std::size_t keep_first_of_each(void* records, std::size_t bytes, std::size_t count,
+                                             const CopyFirstOfEach& copy, unsigned threads);
+
 }  // namespace detail
 
 }}  // namespace vortex::v0
