@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,7 @@
 #include "capi/sort/sort_fields.h"
 #include "capi/sort/sort_options.h"
 #include "capi/stream/handle.h"
+#include "sort/arrays/compared_entries.h"
 #include "vortex/array_calls.h"
 #include "vortex/c.h"
 #include "vortex/detail/array/sized_records.h"
@@ -27,19 +29,49 @@
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
 
-// Sorts each range of places whose leading bits are equal.
-void sort_ties(std::span<Pair64> places, const std::byte* records, const RecordFormat& format) {
-  const auto before = [&](const Pair64& a, const Pair64& b) {
-    const int order = format.compare(records + a.value * format.record_bytes(),
-                                     records + b.value * format.record_bytes());
+// The order of places by the keys of records.
+class OrderOfPlaces {
+ public:
+  OrderOfPlaces(const std::byte* records, const RecordFormat& format) noexcept
+      : records_(records), format_(format) {}
+  bool operator()(const Pair64& a, const Pair64& b) const {
+    const int order = format_.compare(records_ + a.value * format_.record_bytes(),
+                                      records_ + b.value * format_.record_bytes());
     return order != 0 ? order < 0 : a.value < b.value;
-  };
+  }
+
+ private:
+  const std::byte* const records_;
+  const RecordFormat& format_;
+};
+
+// Sorts each range of places whose leading bits are equal.
+void sort_ties(std::span<Pair64> places, const OrderOfPlaces& before) {
   for (auto begin = places.begin(); begin != places.end();) {
     const auto end = std::find_if(begin, places.end(),
                                   [&](const Pair64& place) { return place.key != begin->key; });
     if (end - begin > 1) std::sort(begin, end, before);
     begin = end;
   }
+}
+
+// The same by all threads: ranges that are larger than a part of a thread's by them together.
+void sort_ties(std::span<Pair64> places, const OrderOfPlaces& before, detail::ThreadTeam& team) {
+  const std::size_t most = places.size() / parts_for(team) + 1;
+  std::vector<std::span<Pair64>> parts;
+  for (auto rest = places; !rest.empty();) {
+    std::size_t begin = rest.size(), end = begin;  // of the range in which a part would end
+    if (rest.size() > most) {
+      const auto found = std::equal_range(rest.begin(), rest.end(), rest[most], before_by_chunk);
+      begin = static_cast<std::size_t>(found.first - rest.begin());
+      end = static_cast<std::size_t>(found.second - rest.begin());
+    }
+    const bool together = end - begin > most && team.threads() > 1;
+    parts.push_back(rest.first(together ? begin : end));
+    if (together) ComparedEntries(rest.subspan(begin, end - begin), team, before).sort();
+    rest = rest.subspan(end);
+  }
+  team.run(parts.size(), [&](std::size_t i) { sort_ties(parts[i], before); });
 }
 
 // The first bits of records' keys, as a number. `format` must live as long.
@@ -74,7 +106,7 @@ void sort_tied_records(std::byte* records, std::size_t count, const RecordFormat
       places.push_back({here, places.size()});
     } while (++i < count && (next = format.leading_bits(records + i * bytes)) == here);
     if (places.size() == 1) continue;
-    sort_ties(places, begin, format);
+    sort_ties(places, OrderOfPlaces(begin, format));
     detail::move_to_places(begin, bytes, places.data(), places.size(), held.get());
   }
 }
@@ -122,8 +154,8 @@ void sort_records_of(void* records, std::size_t count, const vtx_record_format* 
   detail::sort_by_places(
       records, by.record_bytes(), count, wanted.threads,
       [&](std::size_t i) { return by.leading_bits(bytes + i * by.record_bytes()); },
-      [&](Pair64* places) {
-        if (!by.leading_bits_decide()) sort_ties({places, count}, bytes, by);
+      [&](Pair64* places, detail::ThreadTeam& team) {
+        if (!by.leading_bits_decide()) sort_ties({places, count}, OrderOfPlaces(bytes, by), team);
       });
 }
 
@@ -249,16 +281,26 @@ int vtx_sort_unique_records(void* records, size_t count, const vtx_record_format
     expect_place(kept);
     // Before the sort: behind it nothing may fail.
     const vortex::RecordFormat by = record_format_of(format);
+    const auto wanted = options_of<vortex::SortOptions>(options);
     error = vtx_sort_records(records, count, format, options);
     if (error != 0) return;
     const std::size_t bytes = by.record_bytes();
-    const auto at = [&](std::size_t i) { return static_cast<std::byte*>(records) + i * bytes; };
-    *kept = std::min<std::size_t>(count, 1);
-    for (std::size_t i = 1; i < count; ++i) {
-      if (by.compare(at(*kept - 1), at(i)) == 0) continue;
-      if (*kept != i) std::memcpy(at(*kept), at(i), bytes);
-      ++*kept;
-    }
+    const auto* const first = static_cast<const std::byte*>(records);
+    const auto copy = [&](std::size_t begin, std::size_t end, void* room) {
+      auto* to = static_cast<std::byte*>(room);
+      const auto put = [&](const std::byte* record) {
+        if (to != record) std::memcpy(to, record, bytes);
+        to += bytes;
+      };
+      put(first + begin * bytes);
+      for (std::size_t i = begin + 1; i < end; ++i) {
+        const std::byte* const record = first + i * bytes;
+        if (by.compare(record - bytes, record) != 0) put(record);
+      }
+      return static_cast<std::size_t>(to - static_cast<std::byte*>(room)) / bytes;
+    };
+    *kept =
+        vortex::detail::keep_first_of_each(records, bytes, count, std::cref(copy), wanted.threads);
   });
   return refused != 0 ? refused : error;
 }

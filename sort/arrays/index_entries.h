@@ -1,6 +1,7 @@
 // Entries of an index of strings, shared among threads.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,20 @@ inline void turn_entries(IndexEntry* begin, IndexEntry* end) noexcept {
   for (IndexEntry* entry = begin; entry != end; ++entry) std::swap(entry->key, entry->value);
 }
 
+// Up to here a comparison sort of the chunks is faster than the radix sort.
+inline constexpr std::size_t kRadixEntries = 192;
+
+inline bool before_by_chunk(const IndexEntry& a, const IndexEntry& b) noexcept {
+  return a.key < b.key;
+}
+inline void sort_by_chunk(std::span<IndexEntry> entries, unsigned threads) {
+  if (entries.size() < kRadixEntries) {
+    std::sort(entries.begin(), entries.end(), before_by_chunk);
+  } else {
+    detail::sort_pairs_64(entries.data(), entries.size(), false, threads);
+  }
+}
+
 // Makes it the least of what threads have found.
 template <typename T>
 void lower(std::atomic<T>& least, T found) noexcept {
@@ -49,10 +64,11 @@ void in_parts(std::size_t count, Team& team, const Use& use) {
   team.run(parts, std::cref(part));  // a copy would take memory
 }
 
-// Brings the entries that are not marked to the front, in their order; the others come behind them
-// in any. Only the values of entries are told then. Returns how many are in front.
-template <typename Team>
-std::size_t marked_last(std::span<IndexEntry> index, Team& team) {
+// Brings the entries that `stays` tells to the front, in their order; the others come behind them
+// in any. Only the values of entries are told then, and no key is a mark. Returns how many are in
+// front.
+template <typename Team, typename Stays>
+std::size_t bring_to_front(std::span<IndexEntry> index, Team& team, const Stays& stays) {
   const std::size_t parts = parts_for(team);
   std::vector<std::size_t> kept(parts + 1);  // in front of each part
   const auto begin_of = [&](std::size_t part) { return index.size() * part / parts; };
@@ -60,7 +76,7 @@ std::size_t marked_last(std::span<IndexEntry> index, Team& team) {
     const std::size_t begin = begin_of(i);
     std::size_t front = begin;
     for (IndexEntry& entry : index.subspan(begin, begin_of(i + 1) - begin)) {
-      if (entry.key != kSameKey) std::swap(index[front++], entry);
+      if (stays(entry)) std::swap(index[front++], entry);
     }
     kept[i + 1] = front - begin;
   });
@@ -76,9 +92,15 @@ std::size_t marked_last(std::span<IndexEntry> index, Team& team) {
     for (std::size_t at = front; at < end; ++at) index[to++].key = index[at].value;
   });
   in_parts(index.size(), team, [&](std::size_t begin, std::size_t end) {
-    for (IndexEntry& entry : index.subspan(begin, end - begin)) entry.value = entry.key;
+    for (IndexEntry& entry : index.subspan(begin, end - begin)) entry = {0, entry.key};
   });
   return kept[parts];
+}
+
+// The same of those that are not marked.
+template <typename Team>
+std::size_t marked_last(std::span<IndexEntry> index, Team& team) {
+  return bring_to_front(index, team, [](const IndexEntry& e) { return e.key != kSameKey; });
 }
 
 }}  // namespace vortex::v0

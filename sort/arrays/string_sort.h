@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sort/arrays/compared_entries.h"
 #include "sort/arrays/index_entries.h"
 #include "sort/arrays/large_groups.h"
 #include "sort/record/key_chunk.h"
@@ -56,8 +57,6 @@ class StringSort {
  private:
   // Sorting fewer entries by comparing whole strings costs less than a pass over their chunks.
   static constexpr std::size_t kFewEntries = 8;
-  // Up to here a comparison sort of the chunks is faster than the radix sort.
-  static constexpr std::size_t kRadixEntries = 192;
   // This many entries of a group foretell what all of them have in common.
   static constexpr std::size_t kSampledEntries = 8;
   // How far ahead of its use a string is asked for.
@@ -87,14 +86,7 @@ class StringSort {
   }
 
   static void sort_chunks(const Range& range, unsigned threads) {
-    if (range.size() < kRadixEntries) {
-      std::sort(range.begin, range.end, before_by_chunk);
-    } else {
-      detail::sort_pairs_64(range.begin, range.size(), false, threads);
-    }
-  }
-  static bool before_by_chunk(const IndexEntry& a, const IndexEntry& b) noexcept {
-    return a.key < b.key;
+    sort_by_chunk({range.begin, range.end}, threads);
   }
 
   // Calls `use` with each entry of the part and its string, until it returns false; returns whether
@@ -302,8 +294,10 @@ class StringSort {
         if (strings_.is_long(*entry)) return lower(first, entry);
       }
     });
-    return std::partition(first.load(std::memory_order_relaxed), group.end,
-                          [&](const IndexEntry& e) { return !strings_.is_long(e); });
+    IndexEntry* const begin = first.load(std::memory_order_relaxed);
+    const auto stays = [&](const IndexEntry& e) { return !strings_.is_long(e); };
+    if (threads == 1) return std::partition(begin, group.end, stays);
+    return begin + bring_to_front(std::span(begin, group.end), team_, stays);
   }
 
   // Sorts such a group. Its long records, from `long_ones` on, are compared with the others and
@@ -320,16 +314,22 @@ class StringSort {
       const int compared = compare(a, b, group);
       return compared < 0 || (compared == 0 && strings_.by_value() && a.value < b.value);
     };
-    std::sort(long_ones, group.end, before);
-    std::inplace_merge(group.begin, long_ones, group.end, before);
-    if (!strings_.marks_unique() && !strings_.marks_same()) return;
-    const auto is_long = [&](const IndexEntry& entry) { return strings_.is_long(entry); };
-    for (IndexEntry* entry = group.begin + 1; entry != group.end; ++entry) {
-      // Others that are the same as another are marked, and remain so.
-      if ((is_long(*entry) || is_long(entry[-1])) && compare(*entry, entry[-1], group) == 0) {
-        entry->key = kSameKey;
-      }
+    if (threads == 1) {
+      std::sort(long_ones, group.end, before);
+      std::inplace_merge(group.begin, long_ones, group.end, before);
+    } else {
+      sort_behind({group.begin, group.end}, long_ones, team_, before);
     }
+    if (!strings_.marks_unique() && !strings_.marks_same()) return;
+    // Others that are the same as another are marked, and remain so, unless threads have merged.
+    const auto is_new = [&](const IndexEntry& e) { return threads != 1 || strings_.is_long(e); };
+    in_parts(group, threads, [&](const Range& part) {
+      IndexEntry* const first = part.begin + (part.begin == group.begin ? 1 : 0);
+      for (IndexEntry* entry = first; entry < part.end; ++entry) {
+        if ((is_new(*entry) || is_new(entry[-1])) && compare(*entry, entry[-1], group) == 0)
+          entry->key = kSameKey;
+      }
+    });
   }
 
   // Puts a group in order up to its next chunks, by which it is sorted then. Returns false where

@@ -329,7 +329,8 @@ class SameStrings {
 };
 
 // For each of them: to turn entries, to turn them back, and to mark them; with texts to look for
-// long records and to read the others before.
+// long records, to bring them behind the others in three steps, and to read the others before, and
+// behind that to merge them in two steps, and to mark all.
 TEST(EqualStrings, AreForAllThreads) {
   auto random = test_random();
   std::vector<IndexEntry> expected(50'000);
@@ -346,7 +347,7 @@ TEST(EqualStrings, AreForAllThreads) {
         EXPECT_EQ(first, chunk_at("key", 0));
       }
       EXPECT_TRUE(same_bytes(index, expected)) << threads;
-      const std::size_t jobs = threads == 1 ? 0 : long_one_of == 0 ? 3 : 5;
+      const std::size_t jobs = threads == 1 ? 0 : long_one_of == 0 ? 3 : 11;
       EXPECT_EQ(team.took_part(), std::vector<std::size_t>(jobs, threads));
     }
   }
@@ -375,6 +376,123 @@ TEST(EqualStrings, AreFewerThanParts) {
     const std::uint64_t first = chunk_at(group == 0 ? "a" : "b", 0);
     ASSERT_EQ(index[i].key, i % kGroup == 0 ? first : kSameKey) << i;
     ASSERT_EQ(index[i].value, 2 * (i % kGroup) + (group == 0 ? 2 : 1)) << i;
+  }
+}
+
+// Numbers as texts behind a key that all have, of which long ones are not made.
+class NumberedStrings {
+ public:
+  using Scratch = std::string;
+
+  NumberedStrings(const std::vector<std::string>& texts, bool by_value, bool unique)
+      : texts_(texts), by_value_(by_value), unique_(unique) {}
+
+  std::string_view text(const IndexEntry& entry, unsigned text, Scratch& scratch) const {
+    EXPECT_FALSE(text == 1 && is_long(entry));
+    if (text == 0) return "key";
+    return scratch = texts_[entry.value];
+  }
+  static void prefetch(const IndexEntry&, std::size_t) {}
+  static unsigned text_behind(unsigned text) { return text == 0 ? 1 : 0; }
+  int compare(const IndexEntry& a, const IndexEntry& b, unsigned, std::size_t) const {
+    return texts_[a.value].compare(texts_[b.value]);
+  }
+  static std::uint64_t flip() { return 0; }
+  bool by_value() const { return by_value_; }
+  bool marks_unique() const { return unique_; }
+  bool marks_same() const { return !unique_ && by_value_; }
+  bool is_long(const IndexEntry& entry) const { return texts_[entry.value].size() > 5; }
+  static bool keeps_long(unsigned text) { return text == 1; }
+
+ private:
+  const std::vector<std::string>& texts_;
+  const bool by_value_;
+  const bool unique_;
+};
+
+// A group of all strings: long ones are brought behind the others, sorted and merged with them.
+TEST(LongStrings, OfOneKeyAreSortedByAllThreads) {
+  auto random = test_random();
+  constexpr std::size_t kCount = 40'000;
+  for (const std::uint64_t long_one_of : {1, 3, 1000, 50'000}) {
+    for (const std::size_t texts : {20, 100'000}) {
+      std::vector<std::string> made(kCount);
+      for (std::string& text : made) {
+        text = std::to_string(10'000 + random() % texts % 90'000);
+        if (random() % long_one_of == 0) text += "+long";
+      }
+      std::vector<IndexEntry> expected(kCount);
+      for (std::size_t i = 0; i < kCount; ++i) expected[i] = {chunk_at("key", 0), i};
+      const auto given = expected;
+      std::ranges::stable_sort(expected, {}, [&](const IndexEntry& e) { return made[e.value]; });
+      for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+        const bool unique = random() % 2 == 0, by_value = !unique || random() % 2 == 0;
+        std::vector<IndexEntry> index = given;
+        CountedTeam team(threads);
+        vortex::StringSort(NumberedStrings(made, by_value, unique), team).sort(index);
+        for (std::size_t i = 0; i < kCount; ++i) {
+          if (by_value) {
+            ASSERT_EQ(index[i].value, expected[i].value) << threads;
+          }
+          ASSERT_EQ(made[index[i].value], made[expected[i].value]) << threads;
+          const bool same = i != 0 && made[expected[i].value] == made[expected[i - 1].value];
+          ASSERT_EQ(index[i].key == kSameKey, same) << threads << ", " << i;
+        }
+        if (threads != 1) {
+          EXPECT_GE(team.took_part().size(), long_one_of > kCount ? 3U : 8U);
+        }
+        EXPECT_EQ(team.took_part(), std::vector<std::size_t>(team.took_part().size(), threads));
+      }
+    }
+  }
+}
+
+// By all: in pieces, then two by two, and each pass puts values where they were.
+TEST(ComparedStrings, AreSortedAndMergedByAllThreads) {
+  auto random = test_random();
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+    for (const std::size_t count : {0, 1, 255, 256, 257, 5000, 20'011}) {
+      for (const std::uint64_t keys : {1, 30, 1'000'000}) {
+        std::vector<std::uint64_t> numbers(count);
+        for (std::uint64_t& number : numbers) number = random() % keys;
+        std::vector<IndexEntry> given(count), expected(count);
+        for (std::size_t i = 0; i < count; ++i) given[i] = {kSameKey, i};
+        std::shuffle(given.begin(), given.end(), random);
+        // The value decides where two are to be in one order only.
+        const auto before = [&](const IndexEntry& a, const IndexEntry& b) {
+          return std::pair(numbers[a.value], a.value) < std::pair(numbers[b.value], b.value);
+        };
+        const auto by_number = [&](const IndexEntry& a, const IndexEntry& b) {
+          return numbers[a.value] < numbers[b.value];
+        };
+        for (std::size_t i = 0; i < count; ++i) expected[i] = {0, given[i].value};
+        auto index = given;
+        CountedTeam team(threads);
+        if (count == 255) {
+          // Fewer than threads are woken for.
+          ComparedEntries(std::span(index), team, before).sort();
+          std::sort(expected.begin(), expected.end(), before);
+          EXPECT_EQ(team.took_part().size(), threads == 1 ? 1U : 0U);
+          for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index[i].value, expected[i].value);
+          continue;
+        }
+        // The parts in order, and merged as std::inplace_merge() does.
+        const std::size_t middle = random() % (count + 1);
+        const auto half = static_cast<std::ptrdiff_t>(middle);
+        ComparedEntries(std::span(index).first(middle), team, before).sort();
+        ComparedEntries(std::span(index).subspan(middle), team, before).sort();
+        std::sort(expected.begin(), expected.begin() + half, before);
+        std::sort(expected.begin() + half, expected.end(), before);
+        for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(index[i].value, expected[i].value);
+        ComparedEntries(std::span(index), team, by_number).merge(middle);
+        std::inplace_merge(expected.begin(), expected.begin() + half, expected.end(), by_number);
+        ASSERT_TRUE(same_bytes(index, expected)) << threads << ", " << count;
+        EXPECT_EQ(team.took_part(), std::vector<std::size_t>(team.took_part().size(), threads));
+        if (count > 512) {
+          EXPECT_GE(team.took_part().size(), 3U);
+        }
+      }
+    }
   }
 }
 

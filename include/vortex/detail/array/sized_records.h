@@ -47,10 +47,10 @@ class VORTEX_EXPORT RecordMover {
   const std::unique_ptr<Impl> impl_;
 };
 
-// Sorts the keys, bits_at(i), with the places they come from, lets settle(pairs) sort those of
-// equal bits further, and then moves each record, of `bytes` bytes, once. Threads share the first
-// step and the last. Stable. Takes 16 bytes a record and the memory that sorting those and moving
-// takes; throws std::bad_alloc with nothing moved.
+// Sorts the keys, bits_at(i), with the places they come from, lets settle(pairs, team) sort those
+// of equal bits further, and then moves each record, of `bytes` bytes, once. Threads share the
+// first step and the last. Stable. Takes 16 bytes a record and the memory that sorting those and
+// moving takes; throws std::bad_alloc with nothing moved.
 template <typename BitsAt, typename Settle>
 void sort_by_places(void* records, std::size_t bytes, std::size_t count, unsigned threads,
                     const BitsAt& bits_at, const Settle& settle) {
@@ -71,7 +71,7 @@ void sort_by_places(void* records, std::size_t bytes, std::size_t count, unsigne
   };
   team.run(parts, std::cref(place));
   sort_pairs_64(places.get(), count, true, threads);
-  settle(places.get());
+  settle(places.get(), team);
   mover.move_to_places(records, places.get(), count);
 }
 
@@ -185,7 +185,7 @@ void sort_sized(void* array, std::size_t count, const SortKey& key, unsigned thr
     if (sorted_or_reversed(records, count, key_of, threads)) return;
     sort_by_places(
         records, bytes, count, threads, [&](std::size_t i) { return key_of(records[i]); },
-        [](Pair64*) {});
+        [](Pair64*, ThreadTeam&) {});
   } else {
     using Sort = InPlaceSort<Record, KeyOf>;
     if (count <= kMaxSmallSort) return sort_few_by_words(records, count, key_of);
