@@ -155,7 +155,7 @@ TEST(SortThread, OfKeysInMemory) {
   }
 }
 
-// Threads sort groups of such records alone, by the places of their keys.
+// Threads take the keys of such records, sort these with their places, and then groups alone.
 TEST(SortThread, OfTextOfLargeRecords) {
   struct Large {
     char text[24];
@@ -174,19 +174,29 @@ TEST(SortThread, OfTextOfLargeRecords) {
   for (const unsigned threads : kManyThreads) {
     SCOPED_TRACE(threads);
     Callers callers(threads);
+    std::vector<Large> sorted;
+    // Records that others look at where they were: before they move, all are there; afterwards few.
+    std::atomic<std::size_t> unmoved{0};
     const auto key = [&](const Large& record) {
       callers.call(record.number);
+      if (sort_thread() != 0 && &record - sorted.data() == static_cast<long>(record.number))
+        unmoved.fetch_add(1, std::memory_order_relaxed);
       return std::string_view(record.text, sizeof record.text);
     };
     unsigned most = 0;
+    std::size_t in_first_step = 0;
     // Whoever calls may have done all of it before another thread is there.
-    for (int turn = 0; turn < (threads == 1 ? 1 : 200) && most == 0; ++turn) {
-      std::vector<Large> sorted = records;
+    for (int turn = 0; turn < (threads == 1 ? 1 : 200) && (most == 0 || in_first_step == 0);
+         ++turn) {
+      sorted = records;
+      unmoved = 0;
       sort(sorted, key, {.threads = threads});
       EXPECT_TRUE(std::ranges::is_sorted(sorted, {}, key));
       most = callers.expect_good();
+      if (unmoved > records.size() / 4) in_first_step = unmoved;
     }
     EXPECT_EQ(most > 0, threads > 1);
+    EXPECT_EQ(in_first_step > 0, threads > 1);
   }
 }
 
