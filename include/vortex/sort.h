@@ -290,8 +290,9 @@ void sort_into(std::span<const T> records, std::span<T> out, KeyFunction key,
 }  // namespace detail
 
 // Puts records into `out`, in order; they stay as they are. Keys and options are those of sort(),
-// and equal ones keep their order. Where twice the memory may be taken this is the fastest sort of
-// records of 40 bytes or more: each moves once, while sort() carries them through its levels.
+// and equal ones keep their order. Each moves once, while sort() carries them through its levels:
+// for a million records of 256 bytes one thread takes 0.83 of the processor time of sort(), for 24
+// to 100 bytes 1.1 to 1.4 times as much, and for ten million up to twice.
 //
 //   std::vector<Item> sorted(items.size());
 //   vortex::sort_into(items, sorted, &Item::price);
