@@ -23,7 +23,7 @@ BucketSorters::BucketSorters(const RecordOrder& order, std::size_t records, std:
                              unsigned threads, std::span<std::byte> scratch)
     : order_(order),
       parts_(parts_of(order, records, buckets, threads, scratch.size())),
-      copiers_(parts_ == 1 ? 1 : threads / kThreadsOfCopier + 1),
+      copiers_(copiers_of(parts_, threads)),
       scratch_(scratch),
       work_(parts_),
       ring_(detail::TaskRing::Kind::kSort, parts_,
@@ -51,6 +51,10 @@ std::size_t BucketSorters::parts_of(const RecordOrder& order, std::size_t record
   const auto bytes = part_bytes(order, records / buckets * 5 / 4);
   if (!bytes) return 1;
   return std::clamp<std::size_t>(scratch_bytes / *bytes, 1, threads + 1);
+}
+
+unsigned BucketSorters::copiers_of(std::size_t parts, unsigned threads) noexcept {
+  return parts == 1 ? 1 : threads / kThreadsOfCopier + 1;
 }
 
 bool BucketSorters::hand_over(const Bucket& bucket) noexcept {
@@ -99,6 +103,7 @@ void BucketSorters::pass_on(RecordOutput& out) {
     return order_.sort_bucket(bucket.records, bucket.count, scratch_of(sorted_in_), out);
   }
   if (!copies()) {
+    const WorkSpan span(SpanKind::kCopy);
     return detail::append_by_index(out, bucket.records, record_bytes, index, bucket.count);
   }
   if (!team_) {

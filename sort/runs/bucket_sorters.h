@@ -60,6 +60,11 @@ class BucketSorters {
   // buckets of that size in no other way than one at a time.
   static std::optional<std::size_t> part_bytes(const RecordOrder& order,
                                                std::size_t count) noexcept;
+  // How many parts the scratch has then, where so many threads sort or fewer; 1: the caller sorts
+  // and passes on at once. And how many threads pass a bucket on.
+  static std::size_t parts_of(const RecordOrder& order, std::size_t records, std::size_t buckets,
+                              unsigned threads, std::size_t scratch_bytes) noexcept;
+  static unsigned copiers_of(std::size_t parts, unsigned threads) noexcept;
 
  private:
   struct Part {
@@ -68,8 +73,6 @@ class BucketSorters {
     bool is_left = false;  // to the caller: there was no memory
   };
 
-  static std::size_t parts_of(const RecordOrder& order, std::size_t records, std::size_t buckets,
-                              unsigned threads, std::size_t scratch_bytes) noexcept;
   static std::optional<std::size_t> bytes_within(const RecordOrder& order,
                                                  std::size_t count) noexcept {
     return order.bytes_to_sort_large_bucket(count, 1);

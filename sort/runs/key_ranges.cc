@@ -34,6 +34,7 @@ KeyRanges::KeyRanges(const RecordOrder& order, StreamPool& pool, const Options& 
       has_few_blocks_(pool.block_count() < kFewBlocks),
       first_ranges_(options.ranges),
       most_run_bytes_(options.most_run_bytes),
+      batch_bytes_(options.batch_bytes),
       divides_open_(options.divides_open),
       may_fall_(options.may_fall && !has_few_blocks_),
       half_bytes_(pool.block_count() / 2 * pool.block_bytes()),

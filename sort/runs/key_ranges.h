@@ -49,6 +49,7 @@ class KeyRanges {
     unsigned most_closed = 1;          // buckets, that are not taken back
     std::size_t most_blocks = 0;       // of the pool, that open buckets may have
     std::uint64_t most_run_bytes = 0;  // which a bucket may have at least
+    std::size_t batch_bytes = 0;       // that are put in together, without a look between
     bool divides_open = true;          // ranges that become large before they are closed
     bool may_fall = false;             // runs may take buckets from the other end
   };
@@ -167,6 +168,7 @@ class KeyRanges {
   const bool has_few_blocks_;
   const unsigned first_ranges_;
   const std::uint64_t most_run_bytes_;
+  const std::size_t batch_bytes_;
   const bool divides_open_;
   const bool may_fall_;
   const std::size_t half_bytes_;  // of the pool

@@ -15,9 +15,12 @@ bool KeyRanges::Less::operator()(const Border& left, const Border& right) const 
   return order.less(left.record, right.record);
 }
 
+// There are as many ranges as the threads ask for. Were batches cut where a range may have become
+// large, whole ones would take memory with the square of the threads.
 std::size_t KeyRanges::records_to_look() const noexcept {
   const std::size_t most = detail::units_for(bytes_to_look(), order_.record_bytes());
-  return may_fall_ ? std::min(most, trend_.records_to_next()) : most;
+  const std::size_t records = may_fall_ ? std::min(most, trend_.records_to_next()) : most;
+  return std::max(records, detail::units_for(batch_bytes_, order_.record_bytes()));
 }
 
 void KeyRanges::added(std::size_t records, const std::byte* last) noexcept {

@@ -106,16 +106,15 @@ void RunFormation::make_ranges(const RunFormationOptions& options) {
   const bool fits = kept <= scratch_.size() / 8 &&
                     scratch_.size() - kept >= detail::least_sort_scratch_bytes(most_records());
   kept_bytes_ = fits ? kept : 0;
-  ranges_.emplace(order_, pool_,
-                  KeyRanges::Options{.ranges = fitting.buckets,
-                                     .most_ranges = most_open_,
-                                     .most_closed = fitting.most_closed(),
-                                     .most_blocks = std::max<std::size_t>(
-                                         blocks - fitting.blocks_on_their_way(blocks), 1),
-                                     .most_run_bytes = options.most_run_bytes,
-                                     .divides_open = !options.fits,
-                                     .may_fall = options.may_fall},
-                  scratch_.last(kept_bytes_), buffers_.get());
+  KeyRanges::Options ranges{.ranges = fitting.buckets,
+                            .most_ranges = most_open_,
+                            .most_closed = fitting.most_closed(),
+                            .most_run_bytes = options.most_run_bytes,
+                            .divides_open = !options.fits,
+                            .may_fall = options.may_fall};
+  ranges.most_blocks = blocks - std::min(blocks - 1, fitting.blocks_on_their_way(blocks));
+  if (partitioners_) ranges.batch_bytes = batch_blocks_ * pool_.block_bytes();
+  ranges_.emplace(order_, pool_, ranges, scratch_.last(kept_bytes_), buffers_.get());
 }
 
 std::span<std::byte> RunFormation::sort_scratch() const noexcept {
@@ -323,6 +322,7 @@ bool RunFormation::sort_where_it_is(const ClosedBucket& bucket) noexcept {
 // Reading gives the memory back block by block, as the next records take it (section 5.3 of the
 // Vortex paper).
 void RunFormation::emit_in_order(const ClosedBucket& bucket, RecordOutput& out) {
+  const WorkSpan span(SpanKind::kCopy);
   RunBuckets::seal(bucket);
   const std::byte* const records = bucket.begin();
   const std::size_t block = pool_.block_bytes();

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "sort/plan/forming_plan.h"
 #include "sort/plan/record_plan.h"
 #include "sort/record/format_order.h"
 #include "sort/record/record_output.h"
@@ -925,6 +927,65 @@ TEST(RunFormation, EachPartitionerTakesAnEqualStripe) {
     RecordCollector out(sizeof records[0]);
     runs.emit(out);
     EXPECT_EQ(out.list.count(), records.size());
+  }
+}
+
+// Notes how many records a thread takes at a time when it partitions with others.
+class NotedStripes final : public detail::OrderBy<FormatRules> {
+ public:
+  using OrderBy::OrderBy;
+
+  void count_for_buckets(const std::byte* records, std::size_t count,
+                         const detail::BucketSplitters& splitters,
+                         std::span<std::uint32_t> counts) const override {
+    OrderBy::count_for_buckets(records, count, splitters, counts);
+    const std::lock_guard lock(mutex_);
+    stripes_.push_back(count);
+  }
+  std::vector<std::size_t> take() const { return std::exchange(stripes_, {}); }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::size_t> stripes_;
+};
+
+// The more threads, the more ranges, and the longer a batch: both in memory that grows with the
+// threads, and not with their square.
+TEST(RunFormation, StripesAreWholeInMemoryThatGrowsWithTheThreads) {
+  constexpr std::uint64_t kOfThread = std::uint64_t{10} << 20, kStripe = std::uint64_t{256} << 10;
+  const NotedStripes order(FormatRules(RecordFormat(8, {{0, 8, {}, false}})));
+  auto random = test::test_random();
+  for (const unsigned threads : {4U, 7U, 16U, 64U, 128U}) {
+    if (test::kShadowMemory && threads > 16) continue;  // of each bucket there is address space
+    SCOPED_TRACE(threads);
+    SortPlanRequest request;
+    request.record_bytes = 8;
+    request.memory_bytes = threads * kOfThread;
+    request.bytes = 16 * request.memory_bytes;
+    request.threads = threads;
+    request.scratch_per_record = 8;
+    request.most_buckets = std::max(request.most_buckets, buckets_for(threads));
+    const RecordPlan plan = plan_sort(request);
+    ASSERT_EQ(plan.formation.partition_threads, threads / 2);
+    const std::size_t batch = plan.formation.batch_blocks * plan.block_bytes;
+    ASSERT_GE(batch, threads / 2 * kStripe);
+    const std::size_t count = batch / 8;
+    std::vector<std::uint64_t> values(4 * count);
+    for (std::uint64_t& value : values) value = random();
+    Memory memory(plan.bucket_blocks, plan.block_bytes);
+    RunFormationOptions options = plan.formation;
+    options.may_fall = true;
+    std::optional<RunFormation> runs;
+    make_run_formation(runs, order, memory.streams, options);
+    const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
+    const std::size_t behind = reinterpret_cast<std::uintptr_t>(bytes) % plan.block_bytes;
+    const std::size_t first = count + (plan.block_bytes - behind) % plan.block_bytes / 8;
+    ASSERT_EQ(runs->push(bytes, first), first);  // the sample among them
+    order.take();
+    for (std::size_t at = first; at < first + 2 * count; at += count) {
+      ASSERT_EQ(runs->push(bytes + at * 8, count, Readers::kSeveral), count);
+      EXPECT_EQ(order.take(), std::vector<std::size_t>(threads / 2, count / (threads / 2)));
+    }
   }
 }
 

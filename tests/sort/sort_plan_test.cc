@@ -11,6 +11,9 @@
 
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_policy.h"
+#include "sort/plan/forming_plan.h"
+#include "sort/record/format_order.h"
+#include "sort/runs/bucket_sorters.h"
 #include "tests/support/child_peak.h"
 #include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
@@ -187,6 +190,50 @@ TEST(SortPlan, BatchesGrowWithTheThreads) {
     EXPECT_GE(plan.reader.read_ahead * plan.reader.request_bytes, threads < 4 ? 0 : 2 * batch);
     const RecordPlan little = plan_of(threads, 256 * kMiB);
     EXPECT_LE(little.formation.batch_blocks, std::max<std::size_t>(little.pool_blocks / 32, 1));
+  }
+}
+
+// What threads keep that partition and sort grows with their number, and whoever has more of them
+// has several that do so where fewer had.
+TEST(SortPlan, WhatThreadsKeepGrowsWithTheirNumber) {
+  for (const std::size_t record_bytes : {8U, 16U, 100U}) {
+    const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
+    const auto plan_of = [&](unsigned threads, std::uint64_t memory_bytes) {
+      SortPlanRequest request =
+          request_of(16 * memory_bytes / record_bytes * record_bytes, record_bytes, memory_bytes);
+      request.threads = threads;
+      request.scratch_per_record = record_bytes == 8 ? 8 : 16;
+      request.most_buckets = std::max(request.most_buckets, buckets_for(threads));
+      return plan_sort(request);
+    };
+    const auto sorters_of = [&](const RecordPlan& plan) {
+      const std::size_t records = plan.memory_for_buckets() / record_bytes;
+      return std::min<std::size_t>(
+          plan.threads, BucketSorters::parts_of(order, 2 * records, plan.formation.buckets,
+                                                plan.threads, plan.formation.scratch_bytes));
+    };
+    for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U, 1000U}) {
+      SCOPED_TRACE(std::to_string(threads) + " threads, records of " +
+                   std::to_string(record_bytes));
+      const RecordPlan plan = plan_of(threads, threads * 32 * kMiB);
+      EXPECT_EQ(plan.formation.partition_threads, threads < 4 ? 1 : threads / 2);
+      EXPECT_LE(bytes_of_partitioners(plan), threads * (kMiB / 3));
+      EXPECT_LE(plan.formation.batch_blocks * plan.block_bytes,
+                std::max<std::uint64_t>(plan.block_bytes, threads * kMiB / 4));
+      EXPECT_LE(plan.formation.scratch_bytes, threads * 4 * kMiB);
+    }
+    for (std::uint64_t mib = 8; mib <= 1024; mib *= 2) {
+      std::size_t partition = 1, sort = 1;
+      for (unsigned threads = 1; threads <= 128; ++threads) {
+        SCOPED_TRACE(std::to_string(threads) + " threads, records of " +
+                     std::to_string(record_bytes) + ", " + std::to_string(mib) + " MiB");
+        const RecordPlan plan = plan_of(threads, mib * kMiB);
+        EXPECT_GE(plan.formation.partition_threads, std::min<std::size_t>(partition, 2));
+        EXPECT_GE(sorters_of(plan), std::min<std::size_t>(sort, 2));
+        partition = plan.formation.partition_threads;
+        sort = sorters_of(plan);
+      }
+    }
   }
 }
 
