@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/support/process_time.h"
 #include "vortex/detail/array/thread_team.h"
+#include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
 namespace vortex::bench {
@@ -77,8 +79,17 @@ bool measure_memory(const Cell& cell, Result& result);
 bool measure_files(const Cell& cell, Result& result);
 bool measure_streams(const Cell& cell, Result& result);
 
-// Sorts the file of a cell once, with a trace unless that has no name.
-SortReport sort_file_of(const Cell& cell, const std::string& trace = {});
+// A sort of the file of a cell, which is made where it is not there yet.
+struct FileJob {
+  std::string input;
+  std::string output;
+  std::uint64_t bytes = 0;
+  std::optional<RecordFormat> format;  // none: lines
+  SortResources resources;
+};
+FileJob job_of(const Cell& cell);
+// Carries it out once, with a trace unless that has no name; the output is removed.
+SortReport sort_of(const FileJob& job, const std::string& trace = {});
 
 // Prints what the model of the study says of a sort of files with more threads and other disks, and
 // how near it is where it was measured: with one thread, from which it has its costs, and with the

@@ -211,33 +211,47 @@ const FileKind* kind_of(const Cell& cell) {
 
 std::string output_of(const Cell& cell) { return cell.folder + "/scaling.out"; }
 
-SortReport sort_file(const Cell& cell, const FileKind& kind, const std::string& trace) {
-  SortResources resources;
-  resources.memory_bytes = cell.memory_bytes;
-  resources.folders = {cell.folder};
-  resources.threads = cell.threads;
-  if (kind.record_bytes == 0) {
-    return sort_lines({.inputs = {input_of(cell)},
-                       .output = output_of(cell),
+FileJob job_of(const Cell& cell, const FileKind& kind) {
+  FileJob job;
+  job.input = input_of(cell);
+  job.output = output_of(cell);
+  job.bytes = OpenFile(job.input, O_RDONLY).bytes();
+  if (kind.record_bytes != 0) {
+    job.format.emplace(kind.record_bytes, std::vector{parse_record_key(kind.key)});
+  }
+  job.resources.memory_bytes = cell.memory_bytes;
+  job.resources.folders = {cell.folder};
+  job.resources.threads = cell.threads;
+  return job;
+}
+
+SortReport sort_file(const FileJob& job, const std::string& trace) {
+  if (!job.format) {
+    return sort_lines({.inputs = {job.input},
+                       .output = job.output,
                        .order = line_order(LineKeyOptions{}),
                        .trace = trace,
-                       .resources = resources});
+                       .resources = job.resources});
   }
-  return external_sort({.inputs = {input_of(cell)},
-                        .output = output_of(cell),
-                        .format = RecordFormat(kind.record_bytes, {parse_record_key(kind.key)}),
+  return external_sort({.inputs = {job.input},
+                        .output = job.output,
+                        .format = job.format,
                         .trace = trace,
-                        .resources = resources});
+                        .resources = job.resources});
 }
 
 }  // namespace
 
-SortReport sort_file_of(const Cell& cell, const std::string& trace) {
+FileJob job_of(const Cell& cell) {
   const FileKind* const kind = kind_of(cell);
   if (kind == nullptr) throw std::runtime_error("no sort of files is called '" + cell.kind + "'");
   make_input(cell, *kind);
-  const SortReport report = sort_file(cell, *kind, trace);
-  unlink(output_of(cell).c_str());
+  return job_of(cell, *kind);
+}
+
+SortReport sort_of(const FileJob& job, const std::string& trace) {
+  const SortReport report = sort_file(job, trace);
+  unlink(job.output.c_str());
   return report;
 }
 
@@ -249,7 +263,7 @@ bool measure_files(const Cell& cell, Result& result) {
   in_rounds(cell, result, [&] {
     if (cell.place != "tmpfs" && !drop_page_cache()) result.counters["warm"] = 1;
     SortReport report;
-    result.time([&] { report = sort_file(cell, *kind, {}); });
+    result.time([&] { report = sort_file(job_of(cell, *kind), {}); });
     note(report, result);
     note_overlap(report, result);
     expect_sorted(cell, *kind, output_of(cell));

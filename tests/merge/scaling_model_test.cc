@@ -19,7 +19,9 @@ ScaledPhase with(const ScalingPhase& phase, unsigned threads) {
 }
 
 TEST(ScalingModel, NamesWhatLimits) {
-  const ScalingPhase phase{{{"partition", 4, 2}, {"sort", 12}, {"pass on", 1, 1}}, 20};
+  const ScalingPhase phase{{{.name = "partition", .seconds = 4, .most_threads = 2},
+                            {.name = "sort", .seconds = 12, .disk_bytes = 20},
+                            {.name = "pass on", .seconds = 1, .most_threads = 1}}};
   EXPECT_EQ(with(phase, 1).seconds, 17);
   EXPECT_EQ(with(phase, 1).limit, "threads");
   EXPECT_EQ(with(phase, 2).seconds, 8.5);
@@ -31,7 +33,9 @@ TEST(ScalingModel, NamesWhatLimits) {
 }
 
 TEST(ScalingModel, ThreadsOfDisksWorkBesideThoseOfTheSort) {
-  const ScalingPhase phase{{{"sort", 6}, {"copies", 5, 1, 0, true}}};
+  const ScalingPhase phase{
+      {{.name = "sort", .seconds = 6},
+       {.name = "copies", .seconds = 5, .most_threads = 1, .is_of_disks = true}}};
   EXPECT_EQ(scaled(phase, {1, 2}).seconds, 6);
   EXPECT_EQ(with(phase, 1).seconds, 11);
   EXPECT_EQ(with(phase, 1).limit, "processors");
@@ -40,11 +44,61 @@ TEST(ScalingModel, ThreadsOfDisksWorkBesideThoseOfTheSort) {
 }
 
 TEST(ScalingModel, AStepThatInterruptsAllTakesLongerTheMoreThereAre) {
-  const ScalingPhase phase{{{"sort", 8}, {"moves", 1, 1, 0.25}}};
+  const ScalingPhase phase{
+      {{.name = "sort", .seconds = 8},
+       {.name = "moves", .seconds = 1, .most_threads = 1, .seconds_of_thread = 0.25}}};
   EXPECT_EQ(with(phase, 1).seconds, 9);
   EXPECT_EQ(with(phase, 9).seconds, 3);
   EXPECT_EQ(with(phase, 9).limit, "moves");
   EXPECT_GT(with(phase, 17).seconds, with(phase, 9).seconds);
+}
+
+// One thread partitions while the disk reads, then sorts while it writes; two do both at once.
+TEST(ScalingModel, OneThreadEndsAStageBeforeTheNext) {
+  const ScalingPhase phase{
+      {{.name = "partition", .seconds = 2},
+       {.name = "reading", .seconds = 3, .most_threads = 1, .is_of_disks = true},
+       {.name = "sort", .seconds = 4, .stage = 1},
+       {.name = "writing", .seconds = 1, .most_threads = 1, .is_of_disks = true, .stage = 1}}};
+  EXPECT_EQ(scaled(phase, {1, 2}).seconds, 3 + 4);
+  EXPECT_EQ(scaled(phase, {1, 2}).limit, "threads");
+  EXPECT_EQ(scaled(phase, {1, 1}).seconds, 2 + 3 + 4 + 1);
+  EXPECT_EQ(scaled(phase, {2, 4}).seconds, 3);
+  EXPECT_EQ(scaled(phase, {2, 4}).limit, "reading");
+  EXPECT_EQ(scaled(phase, {2, 2}).seconds, 5);
+  for (const unsigned threads : {1U, 2U, 7U}) {
+    EXPECT_EQ(scaled(phase, {threads, 2}).processor_seconds, 10);
+  }
+}
+
+TEST(ScalingModel, IdleSecondsAreNoWork) {
+  const ScalingPhase phase{{{.name = "sort", .seconds = 2},
+                            {.name = "copies",
+                             .seconds = 4,
+                             .most_threads = 1,
+                             .is_of_disks = true,
+                             .idle_seconds = 1}}};
+  EXPECT_EQ(with(phase, 2).seconds, 4);
+  EXPECT_EQ(with(phase, 1).seconds, 6);
+  EXPECT_EQ(with(phase, 1).processor_seconds, 5);
+}
+
+TEST(ScalingModel, StagesTransferWhatIsTheirs) {
+  const ScalingPhase phase{{{.name = "partition", .seconds = 2, .disk_bytes = 6},
+                            {.name = "sort", .seconds = 4, .disk_bytes = 6, .stage = 1}}};
+  EXPECT_EQ(scaled(phase, {1, 1, 2}).seconds, 3 + 4);
+  EXPECT_EQ(scaled(phase, {2, 2, 2}).seconds, 6);
+  EXPECT_EQ(scaled(phase, {2, 2, 2}).limit, "disks");
+}
+
+TEST(ScalingModel, WhatIsDoneAloneIsAdded) {
+  const ScalingPhase phase{{{.name = "merge", .seconds = 8}}, 2};
+  EXPECT_EQ(with(phase, 1).seconds, 10);
+  EXPECT_EQ(with(phase, 2).seconds, 6);
+  EXPECT_EQ(with(phase, 2).limit, "threads");
+  EXPECT_EQ(with(phase, 8).seconds, 3);
+  EXPECT_EQ(with(phase, 8).limit, "one thread");
+  EXPECT_EQ(with(phase, 8).processor_seconds, 10);
 }
 
 // Records go from step to step, first come first served, with as many threads as the phase has:
@@ -88,7 +142,9 @@ TEST(ScalingModel, IsTheTimeOfRecordsThatGoFromStepToStep) {
     for (std::size_t i = 0; i < steps; ++i) {
       units.push_back(1 + random() % 8);
       most.push_back(random() % 5);
-      phase.steps.push_back({std::to_string(i), 1.0 * units[i] * kRecords, most[i]});
+      phase.steps.push_back({.name = std::to_string(i),
+                             .seconds = 1.0 * units[i] * kRecords,
+                             .most_threads = most[i]});
     }
     const double model = with(phase, threads).seconds;
     const double time = simulated(units, most, threads, kRecords);
