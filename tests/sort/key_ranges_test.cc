@@ -92,6 +92,7 @@ class Trial {
                            .most_run_bytes = random() % 2 == 0
                                                  ? std::numeric_limits<std::uint64_t>::max()
                                                  : (1 + random() % 6) * pool_bytes,
+                           .batch_bytes = random() % 3 == 0 ? random() % (pool_bytes / 4) : 0,
                            .may_fall = random() % 4 != 0},
         kept_, buffers_.get());
   }
