@@ -5,7 +5,9 @@
 #include "lines/record/record_keys.h"
 #include "lines/runs/line_run.h"
 #include "lines/text/input_text.h"
+#include "sort/merge/merge_passes.h"
 #include "sort/plan/least_memory.h"
+#include "sort/runs/block_packer.h"
 #include "vortex/detail/merge/merge_frontier.h"
 #include "vortex/detail/stream/saturating.h"
 
@@ -32,6 +34,14 @@ constexpr std::uint64_t kLeastBytesOfInput = std::uint64_t{4} << 10;
 constexpr std::uint64_t kLeastBuffer = std::uint64_t{16} << 10;
 constexpr std::uint64_t kMostBuffer = std::uint64_t{256} << 10;
 
+// Merges of fewer runs at a time take so much more at most, that more threads have a part of each.
+constexpr std::uint64_t kMoreMerged = 4;
+
+// A part of a run keeps its first record, and its last, in the memory of a block each.
+bool can_divide(const LinePlan& plan, const LineMergeSize& size) {
+  return !size.to_run || size.longest <= plan.block_bytes;
+}
+
 MergeReading reading_of(const LinePlan& plan, PrefetchKind kind, std::uint64_t longest) {
   return {kind, plan.disks, RunCursor::window_blocks(longest, plan.block_bytes)};
 }
@@ -52,31 +62,52 @@ MergeReading reading_of(const LinePlan& plan, std::uint64_t longest) {
 
 }  // namespace
 
+// One may write a run, which is written further behind than parts of the output, which have a head,
+// and than parts of a run, which keep their first record and their last.
+std::size_t LinePlan::blocks_to_write(const LineMergeSize& size, unsigned merges) const {
+  constexpr std::size_t kHead = 1;
+  constexpr std::size_t kEnds = 2;
+  if (merges == 1) return writing_blocks();
+  return size.to_run ? LineRunWriter::blocks_needed(write_behind_of_merge(merges)) + kEnds
+                     : FileWriterBase::blocks_needed(writer, block_bytes) + kHead;
+}
+
+// Each part of a run has one beside that of its merge. One of each thread is planned for.
+std::uint64_t LinePlan::bytes_of_packers(const LineMergeSize& size, unsigned merges) const {
+  if (!size.to_run || merges == 1 || compression == RunCompression::kNever) return 0;
+  const unsigned packers = 2 * merges;
+  return (packers - std::min(packers, threads)) * BlockPacker::memory_bytes(block_bytes);
+}
+
 // What each of `merges` has for reading: what they keep of the blocks, and a run in memory, is not
-// used for blocks. One may write a run, which is written further behind than parts of the output,
-// which have a head.
-std::size_t LinePlan::reading_blocks(std::uint64_t blocks, unsigned merges) const {
-  const std::size_t writing =
-      merges > 1 ? FileWriterBase::blocks_needed(writer, block_bytes) + 1 : writing_blocks();
-  const std::uint64_t kept =
-      detail::units_for(blocks * kBytesOfMergedBlock + kept_bytes, block_bytes);
+// used for blocks.
+std::size_t LinePlan::reading_blocks(const LineMergeSize& size, unsigned merges) const {
+  const std::size_t writing = blocks_to_write(size, merges);
+  const std::uint64_t kept = detail::units_for(
+      size.blocks * kBytesOfMergedBlock + kept_bytes + bytes_of_packers(size, merges), block_bytes);
   const std::uint64_t each = (pool_blocks - std::min<std::uint64_t>(pool_blocks, kept)) / merges;
   return static_cast<std::size_t>(each - std::min<std::uint64_t>(each, writing));
 }
 
+// Runs that such merges can take and read ahead.
+std::uint64_t LinePlan::runs_at_ease(const LineMergeSize& size, unsigned merges) const {
+  return reading_of(*this, size.longest)
+      .most_runs(reading_blocks(size, merges), least_ahead(*this));
+}
+
 std::uint64_t LinePlan::most_runs(std::uint64_t longest, std::uint64_t blocks,
                                   unsigned parts) const {
-  const std::size_t buffers = reading_blocks(blocks, parts);
-  const std::uint64_t runs = reading_of(*this, longest).most_runs(buffers, least_ahead(*this));
+  const LineMergeSize size{.longest = longest, .blocks = blocks};
+  const std::uint64_t runs = runs_at_ease(size, parts);
   if (runs >= 2) return runs;
   // Two, if they can be merged at all.
   const MergeReading least = reading_of(*this, PrefetchKind::kOptimal, longest);
-  return least.least_buffers(2, 1) <= buffers ? 2 : runs;
+  return least.least_buffers(2, 1) <= reading_blocks(size, parts) ? 2 : runs;
 }
 
 LinePrefetch LinePlan::prefetch_of(const LineMergeSize& size, unsigned merges) const {
   MergeReading reading = reading_of(*this, size.longest);
-  const std::size_t buffers = reading_blocks(size.blocks, merges);
+  const std::size_t buffers = reading_blocks(size, merges);
   if (reading.least_buffers(size.runs, 1) > buffers) reading.kind = PrefetchKind::kOptimal;
   LinePrefetch prefetch{reading.kind, reading.options(size.runs)};
   const std::size_t ahead = std::max<std::size_t>(
@@ -87,10 +118,26 @@ LinePrefetch LinePlan::prefetch_of(const LineMergeSize& size, unsigned merges) c
 }
 
 unsigned LinePlan::merges_at_once(const LineMergeSize& size) const {
+  if (!can_divide(*this, size)) return 1;
   const std::size_t least =
       reading_of(*this, size.longest).least_buffers(size.runs, least_ahead(*this));
   return detail::threads_that_fit(
-      threads, [&](unsigned merges) { return least <= reading_blocks(size.blocks, merges); });
+      threads, [&](unsigned merges) { return least <= reading_blocks(size, merges); });
+}
+
+std::uint64_t LinePlan::pass_order(const LineMergeSize& all, std::uint64_t left) const {
+  const std::uint64_t largest = most_runs(all.longest, all.blocks);
+  LineMergeSize size = all;
+  size.to_run = true;
+  if (largest < 2 || !can_divide(*this, size)) return largest;
+  const MergeCost least = cost_of_passes(all.runs, left, largest);
+  const unsigned merges = detail::threads_that_fit(threads, [&](unsigned some) {
+    const std::uint64_t order = runs_at_ease(size, some);
+    if (order < 2) return false;
+    const MergeCost cost = cost_of_passes(all.runs, left, order);
+    return cost.passes == least.passes && cost.merged <= least.merged + least.merged / kMoreMerged;
+  });
+  return merges == 1 ? largest : runs_at_ease(size, merges);
 }
 
 // Half of the memory is for records that cross the borders of blocks, for keys, and for copies.

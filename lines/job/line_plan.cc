@@ -366,8 +366,7 @@ std::size_t LinePlan::writing_blocks() const {
 unsigned LinePlan::run_parts(std::uint64_t bytes) const {
   constexpr std::uint64_t kThreadsOfPart = 4;
   constexpr std::uint64_t kLeastBlocks = 3;
-  constexpr std::uint64_t kBlocksOfPart = 16;  // half a block of it is not used
-  const std::uint64_t worth = bytes / block_bytes / kBlocksOfPart;
+  const std::uint64_t worth = bytes / least_bytes_of_run_part();
   const std::uint64_t most = std::min<std::uint64_t>((run_write_behind + 1) / kLeastBlocks, worth);
   return static_cast<unsigned>(
       std::max<std::uint64_t>(std::min<std::uint64_t>(threads / kThreadsOfPart, most), 1));

@@ -13,11 +13,12 @@
 
 namespace vortex { inline namespace v0 {
 
-// What a merge is to read.
+// What a merge is to read, and what becomes of it.
 struct LineMergeSize {
   std::uint64_t runs = 0;
   std::uint64_t longest = 0;  // of the records as they are stored, in bytes
   std::uint64_t blocks = 0;   // of all runs
+  bool to_run = false;        // else to the output
 };
 
 // How it reads that.
@@ -60,6 +61,10 @@ struct LinePlan : SortPlan {
   // How many merges of parts of all runs can go on side by side, each with a writer, and wait for
   // their runs no more than one would.
   unsigned merges_at_once(const LineMergeSize& size) const;
+  // How many runs become one at a time, at most, on the way from all of them to `left`:
+  // most_runs(), or fewer, that more threads have a part of each merge, where that takes no more
+  // passes.
+  std::uint64_t pass_order(const LineMergeSize& all, std::uint64_t left) const;
   // A part of a merge, or of what is sorted in memory, that has less text is not worth a thread.
   std::uint64_t least_part_bytes() const noexcept { return 8 * std::uint64_t{block_bytes}; }
   // As most_runs(), for inputs that are sorted already, whose records are put together elsewhere,
@@ -96,11 +101,24 @@ struct LinePlan : SortPlan {
   std::size_t write_behind_of_part(std::size_t parts) const noexcept {
     return (run_write_behind + 1) / parts - 1;
   }
+  // The same of each of `merges`, which write parts of a run; and the least text of such a part, as
+  // half a block of it is not used.
+  std::size_t write_behind_of_merge(unsigned merges) const noexcept {
+    return merges == 1 ? run_write_behind : writer.write_behind;
+  }
+  std::uint64_t least_bytes_of_run_part() const noexcept {
+    return kBlocksOfRunPart * std::uint64_t{block_bytes};
+  }
   // Writers of parts of the output that there is memory for while an arena is full.
   unsigned writers_at_once() const;
 
  private:
-  std::size_t reading_blocks(std::uint64_t blocks, unsigned merges) const;
+  static constexpr std::uint64_t kBlocksOfRunPart = 16;
+
+  std::size_t blocks_to_write(const LineMergeSize& size, unsigned merges) const;
+  std::uint64_t bytes_of_packers(const LineMergeSize& size, unsigned merges) const;
+  std::size_t reading_blocks(const LineMergeSize& size, unsigned merges) const;
+  std::uint64_t runs_at_ease(const LineMergeSize& size, unsigned merges) const;
 };
 
 // The resources name their memory, and what a request costs a disk unless that counts for nothing;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lines/runs/run_division.h"
+#include "sort/job/output_parts.h"
 #include "sort/merge/prefetch_policy.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
@@ -30,16 +31,19 @@ LineMergeSize size_of(const std::vector<LineRun>& runs) noexcept {
   return size;
 }
 
-// What a merge of these has at most. Prefixes of records may take more bytes than in the runs, and
-// keys are stored whole behind long ones, which are others there, and at marks.
-std::uint64_t most_bytes_of(const std::vector<LineRun>& runs, std::size_t block_bytes) noexcept {
+// What a merge of a part of these has at most. Prefixes of records may take more bytes than in the
+// runs, and keys are stored whole behind long ones, which are others there, and at marks.
+std::uint64_t most_bytes_of(const std::vector<LineRun>& runs, const MergePart& part,
+                            std::size_t block_bytes) noexcept {
   std::uint64_t bytes = 0;
   std::uint64_t shared = 0;
   std::uint64_t whole = 1;
-  for (const LineRun& run : runs) {
-    bytes += run.run.bytes + run.end.records * kRunPrefixBytes;
-    shared += run.shared_bytes;
-    whole += run.long_keys;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const RunMark& begin = part.runs[i].begin;
+    const RunMark& end = part.runs[i].end;
+    bytes += end.offset - begin.offset + (end.records - begin.records) * kRunPrefixBytes;
+    shared += runs[i].shared_bytes;
+    whole += runs[i].long_keys;
   }
   whole += (bytes + shared) / block_bytes;
   return bytes + std::min(shared, whole * kMaxSharingKey);
@@ -49,12 +53,33 @@ void forget_forecasts(std::vector<LineRun>& runs) noexcept {
   for (LineRun& run : runs) run.forecasts = {};
 }
 
+// A record that outlives what it was read from.
+class KeptRecord {
+ public:
+  void keep(const StoredRecord& stored, bool has_keys) {
+    record_ = stored.record;
+    if (has_keys) key_ = stored.key;
+    has_key_ = has_keys;
+  }
+  StoredRecord stored() const noexcept { return {has_key_ ? key_ : record_, record_}; }
+
+ private:
+  std::string key_;
+  std::string record_;
+  bool has_key_ = false;
+};
+
 }  // namespace
+
+struct LineRuns::PartEnds {
+  KeptRecord first;
+  KeptRecord last;
+};
 
 RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& part,
                    const LinePrefetch& prefetch, const StoredOrder& order, bool punch_holes,
                    const std::stop_token& stop, RunningMerges* running)
-    : counted_(part.counted), text_bytes_(part.text_bytes), runs_(std::move(runs)) {
+    : counted_(part.counted), text_bytes_(part.text_bytes), runs_(std::move(runs)), order_(order) {
   RunStore& store = *runs_->front().run.store;
   const auto count = static_cast<std::uint32_t>(runs_->size());
   const auto kept = std::ranges::count_if(*runs_, [](const LineRun& run) { return !!run.kept; });
@@ -68,10 +93,22 @@ RunMerge::RunMerge(std::shared_ptr<std::vector<LineRun>> runs, const MergePart& 
     cursors_.push_back(
         std::make_unique<RunCursor>(*prefetcher_, i, part.runs[i], (*runs_)[i], order, stop));
     cursors.push_back(cursors_.back().get());
+    if (part.runs[i].begin.records != part.runs[i].end.records) {
+      not_empty_.push_back(cursors.back());
+    }
   }
   merge_.emplace(cursors, order);
   running_.emplace(running, *prefetcher_,
                    lean_buffers(prefetch.options.held_blocks, prefetch.options.disks));
+}
+
+// Each cursor still stands at its last record.
+StoredRecord RunMerge::last() const {
+  const RunCursor* last = not_empty_.front();
+  for (const RunCursor* const other : not_empty_) {
+    if (difference(last->stored(), other->stored(), order_, 0).order < 0) last = other;
+  }
+  return last->stored();
 }
 
 LineRuns::LineRuns(const StoredOrder& order, const LinePlan& plan, BlockPool& pool,
@@ -116,6 +153,11 @@ RunPacking& LineRuns::packing_of_part(std::size_t part) {
 LineRun LineRuns::written_in_parts(const Writers& writers, detail::ThreadTeam& team,
                                    const WritePart& write, const EndOfPart& end_of) {
   team.run(writers.size(), [&](std::size_t part) { write(part, *writers[part]); });
+  return finished(writers, end_of);
+}
+
+LineRun LineRuns::finished(const Writers& writers, const EndOfPart& end_of) {
+  if (writers.size() == 1) return writers.front()->finish();
   std::vector<LineRun> written;
   written.push_back(writers.back()->finish());
   for (std::size_t part = writers.size() - 1; part-- > 0;) {
@@ -202,7 +244,7 @@ LineRun LineRuns::finish(LineRunWriter& writer) {
   return run;
 }
 
-void LineRuns::reduce_to_one_merge(bool in_half) {
+void LineRuns::reduce_to_one_merge(bool in_half, detail::ThreadTeam* team) {
   packing_of_parts_.clear();
   const LineMergeSize all = size_of(runs());
   const std::uint64_t most = plan_.most_runs(all.longest, all.blocks);
@@ -214,24 +256,87 @@ void LineRuns::reduce_to_one_merge(bool in_half) {
                             format_bytes(plan_.memory_bytes) +
                             " of memory: no two runs fit; raise it");
   }
-  reduce(left, most);
+  team_ = team;
+  reduce(left, team_ != nullptr ? plan_.pass_order(all, left) : most);
+}
+
+// How many equal records are dropped is not known beforehand, and so not where the first ones end.
+std::vector<MergePart> LineRuns::divided(const std::vector<LineRun>& group,
+                                         const LineMergeSize& size) const {
+  const std::uint64_t first = order_.unique ? 0 : plan_.first_records;
+  const bool in_parts = team_ != nullptr && first == plan_.first_records;
+  return divide_runs(group, order_, in_parts ? plan_.merges_at_once(size) : 1,
+                     plan_.least_bytes_of_run_part(), first);
+}
+
+LineRuns::Writers LineRuns::writers_of(const std::vector<LineRun>& group,
+                                       const std::vector<MergePart>& parts) {
+  const auto count = static_cast<unsigned>(parts.size());
+  Writers writers;
+  for (std::size_t part = 0; part < count; ++part) {
+    writers.push_back(std::make_unique<LineRunWriter>(
+        store(), order_, count == 1 ? packing() : packing_of_part(part),
+        plan_.write_behind_of_merge(count), plan_.forecast_bytes,
+        most_bytes_of(group, parts[part], store().block_bytes()), watch().stop()));
+  }
+  return writers;
 }
 
 LineRun LineRuns::merged(std::vector<LineRun> runs) {
   auto group = std::make_shared<std::vector<LineRun>>(std::move(runs));
-  std::optional<LineRunWriter> writer;
-  begin_run(writer, most_bytes_of(*group, store().block_bytes()));
-  {
-    RunMerge merge(group, whole_merge(*group), plan_.prefetch_of(size_of(*group)), order_, false,
-                   watch().stop(), nullptr);
-    forget_forecasts(*std::exchange(group, nullptr));
-    guarded([&] { merge.start(); }).throw_if_failed();
-    FirstOfCursor<RunMerge> wanted(merge, plan_.first_records);
-    for_each_record(
-        wanted, [&](const auto& at) { writer->append(at.stored(), at.in_common(), at.count()); },
-        [&](std::uint64_t bytes) { watch().add(bytes); });
+  LineMergeSize size = size_of(*group);
+  size.to_run = true;
+  const std::vector<MergePart> parts = divided(*group, size);
+  const Writers writers = writers_of(*group, parts);
+  const LinePrefetch prefetch = plan_.prefetch_of(size, static_cast<unsigned>(parts.size()));
+  const std::vector<PartEnds> ends = merge_to(writers, std::move(group), parts, prefetch);
+  LineRun run = finished(writers, [&](std::size_t part) -> PartEnd {
+    const StoredRecord last = ends[part].last.stored();
+    return {last, difference(last, ends[part + 1].first.stored(), order_, 0).chunk};
+  });
+  count_bytes(run.run.stored_bytes());
+  return run;
+}
+
+// Gives back what the group takes.
+std::vector<LineRuns::PartEnds> LineRuns::merge_to(const Writers& writers, Group group,
+                                                   const std::vector<MergePart>& parts,
+                                                   const LinePrefetch& prefetch) {
+  std::vector<std::unique_ptr<RunMerge>> merges;
+  for (const MergePart& part : parts) {
+    merges.push_back(
+        std::make_unique<RunMerge>(group, part, prefetch, order_, false, watch().stop(), nullptr));
   }
-  return finish(*writer);
+  forget_forecasts(*std::exchange(group, nullptr));
+  std::vector<PartEnds> ends(parts.size());
+  const auto merge = [&](std::size_t part, Written told) {
+    const std::uint64_t most = order_.unique ? plan_.first_records : parts[part].counted;
+    merge_part(*merges[part], most, *writers[part], parts.size() > 1 ? &ends[part] : nullptr, told);
+  };
+  if (parts.size() > 1) {
+    work_in_parts(parts.size(), *team_, watch(), merge);
+  } else {
+    merge(0, Written::kCounts);
+  }
+  return ends;
+}
+
+void LineRuns::merge_part(RunMerge& merge, std::uint64_t most, LineRunWriter& run, PartEnds* ends,
+                          Written told) {
+  guarded([&] { merge.start(); }).throw_if_failed();
+  FirstOfCursor<RunMerge> wanted(merge, most);
+  for_each_record(
+      wanted,
+      [&](const auto& at) {
+        if (run.records() == 0 && ends != nullptr) [[unlikely]]
+          ends->first.keep(at.stored(), order_.has_keys);
+        run.append(at.stored(), at.in_common(), at.count());
+      },
+      [&](std::uint64_t bytes) {
+        told == Written::kCounts ? watch().add(bytes) : watch().add_in_part(bytes);
+      });
+  if (ends == nullptr) return;
+  guarded([&] { ends->last.keep(merge.last(), order_.has_keys); }).throw_if_failed();
 }
 
 std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(RunningMerges& running,

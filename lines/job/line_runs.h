@@ -49,6 +49,8 @@ class RunMerge {
   const StoredRecord& stored() const noexcept { return merge_->stored(); }
   std::uint64_t in_common() const noexcept { return merge_->in_common(); }
   std::uint64_t count() const noexcept { return merge_->count(); }
+  // Behind the last record, of which there is one: one that the order calls equal to it.
+  StoredRecord last() const;
 
   // The records that it gives, each as many times as it is there, and the bytes of their text.
   // Equal ones that are dropped are counted.
@@ -60,7 +62,9 @@ class RunMerge {
   const std::uint64_t text_bytes_;
   const std::shared_ptr<std::vector<LineRun>> runs_;
   std::optional<MergePrefetcher> prefetcher_;
+  const StoredOrder order_;
   std::vector<std::unique_ptr<RunCursor>> cursors_;
+  std::vector<const RunCursor*> not_empty_;  // of these
   std::optional<LineMerge<RunCursor>> merge_;
   std::optional<RunningMerges::Scope> running_;
 };
@@ -106,8 +110,10 @@ class LineRuns final : public RunList<LineRun> {
                               const WritePart& write, const EndOfPart& end_of);
 
   // Merges until one merge can take all that are left, in half of the memory if that is to do and
-  // two fit in it. Throws Error(ENOMEM) when the memory does not hold a merge of two.
-  void reduce_to_one_merge(bool in_half);
+  // two fit in it. Each run is written in parts by as many threads of the team as there is memory
+  // for; null: by the caller alone. Throws Error(ENOMEM) when the memory does not hold a merge of
+  // two.
+  void reduce_to_one_merge(bool in_half, detail::ThreadTeam* team);
   // The last merge, whose records come next: in several parts, `most_parts` at most, which lie one
   // behind the other and may be merged at the same time; in one where the memory or the runs are
   // small, or records are long.
@@ -122,6 +128,17 @@ class LineRuns final : public RunList<LineRun> {
   using Writers = std::vector<std::unique_ptr<LineRunWriter>>;
   static LineRun written_in_parts(const Writers& writers, detail::ThreadTeam& team,
                                   const WritePart& write, const EndOfPart& end_of);
+  static LineRun finished(const Writers& writers, const EndOfPart& end_of);
+  using Group = std::shared_ptr<std::vector<LineRun>>;
+  std::vector<MergePart> divided(const std::vector<LineRun>& group,
+                                 const LineMergeSize& size) const;
+  Writers writers_of(const std::vector<LineRun>& group, const std::vector<MergePart>& parts);
+  // What a part of a run begins and ends with.
+  struct PartEnds;
+  std::vector<PartEnds> merge_to(const Writers& writers, Group group,
+                                 const std::vector<MergePart>& parts, const LinePrefetch& prefetch);
+  void merge_part(RunMerge& merge, std::uint64_t most, LineRunWriter& run, PartEnds* ends,
+                  Written told);
 
   const StoredOrder order_;
   const LinePlan& plan_;
@@ -129,6 +146,7 @@ class LineRuns final : public RunList<LineRun> {
   std::vector<LineRun> parts_;   // of a run that falls
   std::optional<LineRun> kept_;  // in memory, behind all others
   std::vector<std::unique_ptr<RunPacking>> packing_of_parts_;
+  detail::ThreadTeam* team_ = nullptr;  // of merges to runs
 };
 
 // The first records that a cursor goes to, each counted as many times as it is there.

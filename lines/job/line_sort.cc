@@ -266,7 +266,7 @@ void LineFiles::end_forming() {
 }
 
 void LineFiles::reduce_runs() {
-  if (!job_->in_memory()) job_->runs().reduce_to_one_merge(false);
+  if (!job_->in_memory()) job_->reduce_runs(false);
 }
 
 void LineFiles::write_output() {

@@ -146,7 +146,7 @@ class LineSorter::Impl {
   void sort() {
     state_ = State::kFailed;
     job_.end_forming();
-    if (!job_.in_memory()) job_.runs().reduce_to_one_merge(context_.shares_memory());
+    if (!job_.in_memory()) job_.reduce_runs(context_.shares_memory());
     context_.watch().begin(SortPhase::kWriting, std::nullopt);
     user_.store(pthread_self(), std::memory_order_relaxed);
     if (job_.in_memory()) {

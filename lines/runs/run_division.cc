@@ -149,9 +149,10 @@ RunPlace Division::exact_place(const Splitter& splitter, std::size_t run,
   RunRecordReader record(order_.has_keys);
   auto joints = in.joints_behind(mark);
   while (mark.records < end.records) {
-    if (!piece.has(mark.offset, most_bytes_of_record(in))) {
+    const auto left = static_cast<std::size_t>(end.offset - mark.offset);
+    if (!piece.has(mark.offset, std::min(most_bytes_of_record(in), left))) {
       record.keep_key();
-      piece.load(mark.offset, kScanBytes);
+      piece.load(mark.offset, std::min(kScanBytes, left));
     }
     const char* const begin = piece.at(mark.offset);
     const char* at = begin;
@@ -200,6 +201,25 @@ std::vector<RunPlace> ends_of(const std::vector<LineRun>& runs) {
   return ends;
 }
 
+// About the text of so many records.
+std::uint64_t text_of_first(const MergePart& whole, std::uint64_t wanted) noexcept {
+  if (wanted == whole.counted) return whole.text_bytes;
+  return static_cast<std::uint64_t>(static_cast<double>(whole.text_bytes) *
+                                    static_cast<double>(wanted) /
+                                    static_cast<double>(whole.counted));
+}
+
+std::vector<MergePart> first_of(std::vector<MergePart> parts, std::uint64_t wanted) noexcept {
+  std::size_t count = 0;
+  do {
+    MergePart& part = parts[count];
+    part.counted = std::min(part.counted, wanted);
+    wanted -= part.counted;
+  } while (++count < parts.size() && wanted > 0);
+  parts.resize(count);
+  return parts;
+}
+
 }  // namespace
 
 MergePart whole_merge(const std::vector<LineRun>& runs) {
@@ -207,18 +227,21 @@ MergePart whole_merge(const std::vector<LineRun>& runs) {
 }
 
 std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const StoredOrder& order,
-                                   unsigned parts, std::uint64_t least_bytes) {
+                                   unsigned parts, std::uint64_t least_bytes,
+                                   std::uint64_t most_counted) {
   const MergePart whole = whole_merge(runs);
+  const std::uint64_t wanted =
+      most_counted == 0 ? whole.counted : std::min(whole.counted, most_counted);
   const bool too_long = std::any_of(
       runs.begin(), runs.end(), [](const LineRun& run) { return run.longest > kMaxDividedRecord; });
-  if (too_long || parts < 2) return {whole};
+  if (too_long || parts < 2) return first_of({whole}, wanted);
   Division division(runs, order);
-  return cut_into_parts(
-      whole.text_bytes, parts, least_bytes, std::vector<RunPlace>(runs.size()), ends_of(runs),
-      [&](std::uint64_t wanted, std::uint64_t tolerance) {
-        return division.cut(wanted, tolerance);
-      },
+  std::vector<MergePart> result = cut_into_parts(
+      text_of_first(whole, wanted), parts, least_bytes, std::vector<RunPlace>(runs.size()),
+      ends_of(runs),
+      [&](std::uint64_t text, std::uint64_t tolerance) { return division.cut(text, tolerance); },
       part_between, [](const MergePart& part) { return part.text_bytes; });
+  return first_of(std::move(result), wanted);
 }
 
 std::vector<RunSlice> slices_of(std::vector<LineRun>& runs, const MergePart& part) {

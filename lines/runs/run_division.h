@@ -28,7 +28,8 @@ inline constexpr std::uint64_t kMaxDividedRecord = std::uint64_t{64} << 10;
 
 // Cuts the runs into `parts` parts at most, about equally long, one behind the other in the order.
 // Records whose order is equal are in the same part, so there may be fewer parts, or unequal ones.
-// None has less than `least_bytes` of text.
+// None has less than `least_bytes` of text. Only the first `most_counted` are wanted (0: all): the
+// parts count these, the last one may have others behind them, and what has none is no part.
 //
 // A splitter is the record of a mark. It is found by a multiway selection on the marks (Varman et
 // al. 1991), which ends when the part is near enough to what it should be; then the runs are
@@ -36,7 +37,8 @@ inline constexpr std::uint64_t kMaxDividedRecord = std::uint64_t{64} << 10;
 // records compared, and in each run what lies between two marks, through the page cache. Takes less
 // than a megabyte of memory. Throws Error: what the disks report.
 std::vector<MergePart> divide_runs(const std::vector<LineRun>& runs, const StoredOrder& order,
-                                   unsigned parts, std::uint64_t least_bytes);
+                                   unsigned parts, std::uint64_t least_bytes,
+                                   std::uint64_t most_counted = 0);
 
 // What a merge of the part reads of each run. The slots of its blocks are given back, but those of
 // blocks that a part begins or ends in, which may be another part's, too.

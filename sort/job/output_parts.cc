@@ -13,6 +13,39 @@
 
 namespace vortex { inline namespace v0 {
 
+void work_in_parts(std::size_t parts, detail::ThreadTeam& team, SortWatch& watch,
+                   const PartWork& work) {
+  std::atomic<std::size_t> next{0}, ended{0};
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+  // The others end with an error of their own, which says nothing.
+  const auto guard = [&](const auto& piece) {
+    try {
+      piece();
+    } catch (...) {
+      if (failed.exchange(true)) return;
+      error = std::current_exception();
+      watch.stop_now();
+    }
+  };
+  const std::thread::id caller = std::this_thread::get_id();
+  team.run(parts, [&](std::size_t) {
+    const bool is_caller = std::this_thread::get_id() == caller;
+    for (std::size_t part = next++; part < parts; part = next++) {
+      guard([&] {
+        watch.expect_going();
+        work(part, is_caller ? Written::kCounts : Written::kCountsInPart);
+      });
+      ++ended;
+      watch.end_part();
+    }
+    if (is_caller) guard([&] { watch.await_parts([&] { return ended == parts; }); });
+  });
+  if (error != nullptr) std::rethrow_exception(error);
+  watch.add(0);  // what others have added when the caller got no part
+  watch.expect_going();
+}
+
 OutputParts::Heads::~Heads() {
   if (quota_.pool().inherited()) return;
   for (const Block block : blocks_) quota_.give_back(block);
@@ -56,34 +89,8 @@ std::uint64_t OutputParts::bytes() const noexcept {
 }
 
 void OutputParts::write(detail::ThreadTeam& team, SortWatch& watch, const Write& write) {
-  std::atomic<std::size_t> next{0}, ended{0};
-  std::atomic<bool> failed{false};
-  std::exception_ptr error;
-  // The others end with an error of their own, which says nothing.
-  const auto guard = [&](const auto& work) {
-    try {
-      work();
-    } catch (...) {
-      if (failed.exchange(true)) return;
-      error = std::current_exception();
-      watch.stop_now();
-    }
-  };
-  const std::thread::id caller = std::this_thread::get_id();
-  team.run(size(), [&](std::size_t) {
-    const bool is_caller = std::this_thread::get_id() == caller;
-    for (std::size_t part = next++; part < size(); part = next++) {
-      guard([&] {
-        watch.expect_going();
-        written_[part] = write(part, is_caller ? Written::kCounts : Written::kCountsInPart);
-      });
-      ++ended;
-      watch.end_part();
-    }
-    if (is_caller) guard([&] { watch.await_parts([&] { return ended == size(); }); });
-  });
-  if (error != nullptr) std::rethrow_exception(error);
-  watch.expect_going();
+  work_in_parts(size(), team, watch,
+                [&](std::size_t part, Written told) { written_[part] = write(part, told); });
 }
 
 void OutputParts::refuse() { throw Error(EIO, "runs are not read as they were written"); }

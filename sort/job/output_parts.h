@@ -16,6 +16,12 @@
 
 namespace vortex { inline namespace v0 {
 
+// Calls work(part, told) for each part, in threads of the team, and the caller's watch is told by
+// those of `told`. The first error ends all of them, and is thrown.
+using PartWork = std::function<void(std::size_t part, Written told)>;
+void work_in_parts(std::size_t parts, detail::ThreadTeam& team, SortWatch& watch,
+                   const PartWork& work);
+
 // The parts of a file, one behind the other, whose lengths are known. Each has a writer that begins
 // at the border of a block: what lies in front of that, its head, is put aside in a block of the
 // pool, and written behind the part in front when all are complete.
@@ -42,9 +48,7 @@ class OutputParts {
   const Part& operator[](std::size_t part) const noexcept { return parts_[part]; }
   std::uint64_t bytes() const noexcept;
 
-  // Calls write(part, told) for each part, in threads of the team, and the caller's watch is told
-  // by those of `told`. It returns how many bytes it has written. The first error ends all of them,
-  // and is thrown.
+  // As work_in_parts(). It returns how many bytes it has written.
   using Write = std::function<std::uint64_t(std::size_t part, Written told)>;
   void write(detail::ThreadTeam& team, SortWatch& watch, const Write& write);
   // The output is complete. Throws as refuse(), when a part has another length than it was to have,

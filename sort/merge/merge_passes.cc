@@ -53,4 +53,16 @@ MergePass next_merge_pass(std::uint64_t runs, std::uint64_t most,
   return {.merged = fewer + groups, .groups = groups};
 }
 
+MergeCost cost_of_passes(std::uint64_t runs, std::uint64_t most,
+                         std::uint64_t largest_order) noexcept {
+  MergeCost cost;
+  const std::uint64_t all = runs;
+  for (; runs > most; ++cost.passes) {
+    const MergePass pass = next_merge_pass(runs, most, largest_order);
+    cost.merged += cost.passes == 0 ? pass.merged : all;
+    runs -= pass.merged - pass.groups;
+  }
+  return cost;
+}
+
 }}  // namespace vortex::v0

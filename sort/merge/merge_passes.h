@@ -41,4 +41,12 @@ struct MergePass {
 MergePass next_merge_pass(std::uint64_t runs, std::uint64_t most,
                           std::uint64_t largest_order) noexcept;
 
+// What such passes take, until `most` runs are left.
+struct MergeCost {
+  unsigned passes = 0;
+  std::uint64_t merged = 0;  // runs as long as the first ones, each as often as a pass merges it
+};
+MergeCost cost_of_passes(std::uint64_t runs, std::uint64_t most,
+                         std::uint64_t largest_order) noexcept;
+
 }}  // namespace vortex::v0

@@ -33,7 +33,11 @@ struct Setting {
   RunCompression compression = RunCompression::kAuto;
   std::uint64_t least_share = 2;  // of the memory is used at least
   bool falls = false;
+  unsigned threads = 2;
+  std::size_t block_bytes = 0;
 };
+// With these, 8 MiB merge fewer runs at once than there are.
+constexpr std::size_t kLargeBlock = std::size_t{128} << 10;
 constexpr Setting kSettings[] = {
     {"ShortIn8", 8 * kMiB, 24 * kMiB, 12},
     {"ShortIn32", 32 * kMiB, 40 * kMiB, 12},
@@ -48,6 +52,10 @@ constexpr Setting kSettings[] = {
     {"LongKeysIn64", 64 * kMiB, 96 * kMiB, 2 * kMiB, true},
     {"CompressedIn8", 8 * kMiB, 64 * kMiB, 200, false, RunCompression::kAlways},
     {"CompressedIn48", 48 * kMiB, 128 * kMiB, 200, false, RunCompression::kAlways},
+    {"PassesIn8", 8 * kMiB, 96 * kMiB, 200, false, RunCompression::kNever, 2, false, 7,
+     kLargeBlock},
+    {"PackedPassesIn8", 8 * kMiB, 96 * kMiB, 200, false, RunCompression::kAlways, 2, false, 7,
+     kLargeBlock},
 };
 
 // Measures peaks by children, whose memory is not that of a sort.
@@ -92,8 +100,11 @@ TEST_P(LineMemory, StaysWithinItsLimit) {
   const std::uint64_t peak = expect_peak(setting.memory_bytes, [&] {
     LineSortOptions options = options_of(setting.memory_bytes);
     options.resources.compression = setting.compression;
+    options.resources.threads = setting.threads;
+    options.resources.block_bytes = setting.block_bytes;
     if (setting.keys) options.order.keys = std::make_shared<KeysBehindComma>();
-    sort_lines(options);
+    const SortReport report = sort_lines(options);
+    if (setting.block_bytes != 0 && report.passes < 2) _exit(1);
   });
   RecordProperty("peak_MiB", static_cast<int>(peak / kMiB));
   EXPECT_GT(peak, std::min(setting.memory_bytes, setting.text_bytes) / setting.least_share);

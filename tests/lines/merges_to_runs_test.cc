@@ -1,0 +1,428 @@
+// Merges of runs of lines to longer runs, which threads write in parts: against std::stable_sort.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "lines/job/line_plan.h"
+#include "lines/job/line_runs.h"
+#include "lines/record/stored_record.h"
+#include "sort/job/sort_folders.h"
+#include "sort/merge/merge_prefetcher.h"
+#include "sort/runs/block_packer.h"
+#include "sort/runs/sort_watch.h"
+#include "study/fault_plan.h"
+#include "tests/lines/line_folder.h"
+#include "tests/support/error_of.h"
+#include "tests/support/random_seed.h"
+#include "tests/support/sanitizers.h"
+#include "tests/thread/team_counts.h"
+#include "vortex/block_pool.h"
+#include "vortex/detail/array/thread_team.h"
+#include "vortex/line_sort.h"
+
+namespace vortex::test::merges_to_runs_test { namespace {
+
+constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
+constexpr unsigned kThreads[] = {1, 2, 7, 16, 64, 128};
+
+// Counts the comparisons of each thread from a moment on. None goes on before all have come.
+class CountedKeys final : public RecordKeys {
+ public:
+  explicit CountedKeys(std::size_t threads) : counts_(threads) {}
+  void begin() noexcept { begun_.store(true); }
+  std::vector<std::uint64_t> of_threads() const { return counts_.of_threads(); }
+
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    for (std::size_t i = 0; i < records.size(); ++i) keys.end_key();
+  }
+  bool shortened() const noexcept override { return true; }
+  void append_whole(std::string_view record, std::string& key) const override { key += record; }
+  int compare_whole(std::string_view a, std::string_view b) const override {
+    if (begun_.load()) counts_.add(1);
+    return a.compare(b);
+  }
+
+ private:
+  mutable TeamCounts counts_;
+  std::atomic<bool> begun_{false};
+};
+
+// Tells of the first read of a merge: runs are divided before, by other reads.
+class FirstRead final : public FaultPlan {
+ public:
+  explicit FirstRead(CountedKeys& keys) : keys_(keys) {}
+  PlannedFault decide(const Attempt& attempt, std::uint64_t /*number*/) noexcept override {
+    if (attempt.operation == Operation::kRead) keys_.begin();
+    return {};
+  }
+
+ private:
+  CountedKeys& keys_;
+};
+
+// Runs that are formed of lines, and merged while the memory of the plan is larger than it said
+// first: so few runs become one, in many parts.
+class RunsOfLines {
+ public:
+  RunsOfLines(const LineSortOptions& options, std::uint64_t memory_bytes, unsigned threads,
+              SortDiskFunction open_disk, std::function<void()> merging = {})
+      : line_order_(options.order), order_(options.order), merging_(std::move(merging)) {
+    SortResources resources = options.resources;
+    resources.memory_bytes = memory_bytes;
+    resources.block_bytes = kMinBlockBytes;
+    resources.threads = threads;
+    plan = plan_lines(resources, 1024 * kMiB);
+    plan.first_records = resources.first_records;
+    pool_blocks_ = plan.pool_blocks;
+    pool.emplace(BlockPoolOptions{.pool_bytes = pool_blocks_ * plan.block_bytes,
+                                  .block_bytes = plan.block_bytes});
+    watch.emplace(stop.get_token(), [this](const SortProgress& now) { note(now); });
+    RunStoreOptions store{.folders = resources.folders};
+    store.open_disk = [open_disk](std::size_t) { return open_disk("runs"); };
+    runs.emplace(order_, plan, *pool, *watch, std::move(store));
+    team.emplace(threads);
+  }
+
+  // Of as many slices of the lines, which differ in length by `spread` at most.
+  void form(const Lines& lines, std::size_t count, std::size_t spread, std::mt19937_64& random) {
+    const auto at = [&](std::size_t index) {
+      return lines.begin() + static_cast<std::ptrdiff_t>(index);
+    };
+    std::size_t begin = 0;
+    for (std::size_t i = 1; i <= count; ++i) {
+      const std::size_t end =
+          i == count ? lines.size() : lines.size() * i / count - random() % (spread + 1);
+      form(sorted(Lines(at(begin), at(end)), line_order_));
+      begin = end;
+    }
+  }
+
+  // Until `left` are left.
+  void reduce(std::uint64_t left) {
+    plan.pool_blocks = 1;
+    while (plan.most_runs(longest_, blocks_) < left) ++plan.pool_blocks;
+    runs->reduce_to_one_merge(false, &*team);
+  }
+  // What the runs that are left have, merged; equal records as many times as they are there.
+  Lines rest() {
+    Lines lines;
+    RunningMerges running;
+    const auto merges = runs->merge_all(running);
+    guarded([&] { merges.front()->start(); }).throw_if_failed();
+    FirstOfCursor<RunMerge> first(*merges.front(), plan.first_records);
+    for_each_record(
+        first,
+        [&](const auto& each) {
+          lines.insert(lines.end(), each.count(), std::string(each.stored().record));
+        },
+        [](std::uint64_t) {});
+    return lines;
+  }
+
+  std::stop_source stop;
+  LinePlan plan;
+  std::optional<BlockPool> pool;
+  std::optional<SortWatch> watch;
+  std::optional<LineRuns> runs;
+  std::optional<detail::ThreadTeam> team;
+  std::vector<std::uint64_t> told;  // of the bytes merged
+
+ private:
+  void form(const Lines& of_run) {
+    std::uint64_t most = 0;
+    for (const std::string& line : of_run) most += 2 * line.size() + 60;
+    runs->form(most, [&](LineRunWriter& run) {
+      guarded([&] {
+        std::string before, key;
+        for (auto line = of_run.begin(); line != of_run.end();) {
+          const StoredRecord record = stored(*line, key);
+          const bool first = line == of_run.begin();
+          std::string key_before;
+          const std::uint64_t known =
+              first ? 0 : difference(stored(before, key_before), record, order_, 0).chunk;
+          std::uint64_t count = 1;
+          const auto begin = line++;
+          // Where equal records are counted, they are the same.
+          for (; order_.counted && line != of_run.end() && *line == *begin; ++line) ++count;
+          run.append(record, known, count);
+          longest_ = std::max(longest_, stored_bytes(record.key, record.record, order_.has_keys));
+          before = *begin;
+        }
+      }).throw_if_failed();
+      blocks_ += (run.bytes() + plan.block_bytes - 1) / plan.block_bytes;
+    });
+  }
+  StoredRecord stored(const std::string& line, std::string& key) const {
+    if (!order_.has_keys) return {line, line};
+    KeyBatch keys;
+    const std::string_view record = line;
+    line_order_.keys->append({&record, 1}, keys);
+    key = keys.key(0);
+    return {key, line};
+  }
+  void note(const SortProgress& now) {
+    if (now.phase != SortPhase::kMerging) return;
+    told.push_back(now.bytes);
+    if (told.size() > 1) return;
+    plan.pool_blocks = pool_blocks_;
+    if (merging_) merging_();
+  }
+
+  const LineOrder line_order_;
+  const StoredOrder order_;
+  std::size_t pool_blocks_ = 0;
+  std::uint64_t longest_ = 0;
+  std::uint64_t blocks_ = 0;
+  const std::function<void()> merging_;
+};
+
+class MergesToRuns : public LineFolder {
+ protected:
+  MergesToRuns() { options.resources.compression = RunCompression::kNever; }
+};
+
+// Each thread merges a part to a part of the run, about as long as the others.
+TEST_F(MergesToRuns, AreAPartForEachThread) {
+  std::mt19937_64 random;  // always the same, so that parts are always about equal
+  for (const unsigned threads : kThreads) {
+    if (kShadowMemory && threads > 16) continue;
+    Lines lines;
+    const std::size_t count = std::max<std::size_t>(100'000, std::size_t{5500} * threads);
+    while (lines.size() < count) lines.push_back(std::to_string(random()) + std::string(100, '.'));
+    SCOPED_TRACE(threads);
+    const auto keys = std::make_shared<CountedKeys>(threads);
+    options.order.keys = keys;
+    RunsOfLines of(options, 64 * kMiB, threads,
+                   sort_disks(Backend::kThreads, std::make_shared<FirstRead>(*keys)));
+    of.form(lines, 3, 0, random);
+    of.reduce(2);
+    ASSERT_EQ(of.runs->size(), 2u);
+    const std::vector<std::uint64_t> compared = keys->of_threads();
+    ASSERT_EQ(compared.size(), threads);
+    // Of two of three runs, each record in turn.
+    const std::uint64_t each = lines.size() * 2 / 3 / threads;
+    for (const std::uint64_t records : compared) {
+      EXPECT_GT(records, each / 2);
+      EXPECT_LT(records, each * 3 / 2);
+    }
+    ASSERT_TRUE(of.rest() == sorted(lines, {}));
+  }
+}
+
+TEST_F(MergesToRuns, GiveWhatAStableSortGives) {
+  auto random = test_random();
+  std::uint64_t in_parts = 0, unique = 0, first = 0, counted = 0, packed = 0;
+  for (int round = 0; round < (kShadowMemory ? 16 : 48); ++round) {
+    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
+    constexpr std::size_t kLongest[] = {3, 40, 200, 1000, 6000};
+    const std::size_t longest = kLongest[random() % std::size(kLongest)];
+    options.order = random_order(random);
+    options.resources.compression =
+        random() % 3 == 0 ? RunCompression::kAlways : RunCompression::kNever;
+    const Lines lines = make_lines(kind, 1 + 1'200'000 / (longest / 2 + 12), longest, random);
+    options.resources.first_records = random() % 3 == 0 ? 1 + random() % lines.size() : 0;
+    const unsigned threads = kThreads[random() % std::size(kThreads)];
+    const std::size_t count = 3 + random() % 9;
+    const std::uint64_t left = 2 + random() % (count - 2);
+    SCOPED_TRACE(::testing::Message()
+                 << "round " << round << ", kind " << static_cast<int>(kind) << ", longest "
+                 << longest << ", threads " << threads << ", runs " << count << " to " << left);
+    Lines expected = sorted(lines, options.order);
+    const std::uint64_t wanted = options.resources.first_records;
+    if (wanted != 0) expected.resize(std::min<std::size_t>(expected.size(), wanted));
+    std::uint64_t guaranteed = 0;
+    RunsOfLines of(options, 16 * kMiB, threads, sort_disks(Backend::kThreads));
+    of.form(lines, count, lines.size() / count / 4, random);
+    guaranteed = of.pool->statistics().blocks_guaranteed;
+    of.reduce(left);
+    EXPECT_LE(of.runs->size(), left);
+    EXPECT_EQ(of.pool->statistics().blocks_guaranteed, guaranteed);
+    Lines found = of.rest();
+    // Sorts drop equal records again when they write.
+    ASSERT_TRUE(found == expected);
+    if (threads == 1) continue;
+    ++in_parts;
+    unique += options.order.unique ? 1 : 0;
+    first += wanted != 0 ? 1 : 0;
+    counted += StoredOrder(options.order).counted ? 1 : 0;
+    packed += options.resources.compression == RunCompression::kAlways ? 1 : 0;
+  }
+  for (const std::uint64_t kinds : {in_parts, unique, first, counted, packed}) EXPECT_GT(kinds, 0u);
+}
+
+// What a part begins with has much more in common with what was merged last before it than with
+// most of what was: the digits of a counter, a chunk of the order each, which the runs share out.
+TEST_F(MergesToRuns, MeetWhereNeighboursHaveMuchInCommon) {
+  auto random = test_random();
+  constexpr std::size_t kCount = 120'000, kRuns = 3;
+  Lines lines;
+  for (std::size_t run = 0; run < kRuns; ++run) {
+    for (std::size_t i = run; i < kCount; i += kRuns) {
+      std::string line;
+      for (const char digit : std::to_string(1'000'000 + i)) line.append(8, digit);
+      lines.push_back(std::move(line));
+    }
+  }
+  const Lines expected = sorted(lines, {});
+  for (const unsigned threads : kThreads) {
+    RunsOfLines of(options, 16 * kMiB, threads, sort_disks(Backend::kThreads));
+    of.form(lines, kRuns, 0, random);
+    of.reduce(2);
+    EXPECT_TRUE(of.rest() == expected) << threads;
+  }
+}
+
+// An error of any request ends all parts, and what they have taken is given back; so does a stop.
+TEST_F(MergesToRuns, EndTogetherWhenOneFails) {
+  auto random = test_random();
+  const Lines lines = make_lines(LineKind::kFields, 30'000, 100, random);
+  for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+    SCOPED_TRACE(threads);
+    const auto all = counted();
+    std::uint64_t formed = 0;
+    {
+      RunsOfLines of(options, 8 * kMiB, threads, sort_disks(Backend::kThreads, all),
+                     [&] { formed = all->attempts(); });
+      of.form(lines, 5, 0, random);
+      of.reduce(2);
+    }
+    ASSERT_GT(all->attempts(), formed + 50);
+    for (int i = 0; i < 12; ++i) {
+      const bool stops = i % 4 == 3;
+      const std::uint64_t at = formed + random() % ((all->attempts() - formed) * 9 / 10);
+      SCOPED_TRACE(at - formed);
+      std::function<void()> merging;
+      RunsOfLines* stopped = nullptr;
+      if (stops) merging = [&] { stopped->stop.request_stop(); };
+      const auto plan = stops ? counted() : error_at(at, EIO);
+      RunsOfLines of(options, 8 * kMiB, threads, sort_disks(Backend::kThreads, plan), merging);
+      stopped = &of;
+      of.form(lines, 5, 0, random);
+      const std::uint64_t guaranteed = of.pool->statistics().blocks_guaranteed;
+      EXPECT_EQ(error_of([&] { of.reduce(2); }), stops ? ECANCELED : EIO);
+      EXPECT_EQ(of.pool->statistics().blocks_guaranteed, guaranteed);
+    }
+  }
+}
+
+// What threads beside the caller have merged is told once.
+TEST_F(MergesToRuns, TellHowFarTheyAre) {
+  auto random = test_random();
+  Lines lines;
+  while (lines.size() < 400'000) lines.push_back(std::to_string(random() | std::uint64_t{1} << 63));
+  RunsOfLines of(options, 8 * kMiB, 7, sort_disks(Backend::kThreads));
+  of.form(lines, 3, 0, random);
+  of.reduce(2);
+  ASSERT_GE(of.told.size(), 2u);
+  EXPECT_TRUE(std::ranges::is_sorted(of.told));
+  // Two of three runs, of 21 bytes a line.
+  EXPECT_GT(of.told.back(), lines.size() * 21 / 2);
+  EXPECT_LT(of.told.back(), lines.size() * 21 * 3 / 4);
+}
+
+// Of a sort: the plan has memory for several threads where as many runs as it can merge are hardly
+// too few.
+TEST_F(MergesToRuns, OfSorts) {
+  auto random = test_random();
+  options.resources.block_bytes = kMinBlockBytes;
+  const Lines lines = make_lines(LineKind::kFields, 200'000, 100, random);
+  put_input(lines);
+  const Lines by_line = sorted(lines, options.order);
+  const auto keys = std::make_shared<KeysBehindComma>();
+  const Lines by_key = sorted(lines, {.keys = keys});
+  for (const unsigned threads : kThreads) {
+    SCOPED_TRACE(threads);
+    options.resources.threads = threads;
+    const bool has_keys = random() % 2 == 0;
+    options.order.keys = has_keys ? keys : nullptr;
+    const SortReport report = expect_output(has_keys ? by_key : by_line);
+    // With one thread a run is as long as two with more.
+    EXPECT_EQ(report.passes, threads == 1 ? 1u : 2u);
+    EXPECT_EQ(report.runs > report.plan.merge_order, threads > 1);
+  }
+}
+
+// Blocks of buffers, writers and ends, and packers beyond those of the threads, are in the pool.
+TEST(MergesToRunsPlan, TakesNoMoreThanTheMemory) {
+  auto random = test_random();
+  for (int round = 0; round < 3000; ++round) {
+    SortResources resources;
+    resources.memory_bytes = kMiB << random() % 12;
+    resources.threads = kThreads[random() % std::size(kThreads)];
+    if (random() % 2 == 0) resources.block_bytes = kMinBlockBytes << random() % 7;
+    resources.compression = random() % 2 == 0 ? RunCompression::kNever : RunCompression::kAlways;
+    LinePlan plan;
+    if (error_of([&] { plan = plan_lines(resources, random() % (64 * kMiB) << random() % 12); })) {
+      continue;
+    }
+    LineMergeSize size{.runs = 2 + random() % (1 + plan.most_runs(0)),
+                       .longest = random() % (std::uint64_t{70} << 10),
+                       .blocks = random() % 100'000,
+                       .to_run = true};
+    if (size.runs > plan.most_runs(size.longest, size.blocks)) continue;
+    const unsigned merges = plan.merges_at_once(size);
+    ASSERT_GE(merges, 1u);
+    ASSERT_LE(merges, std::max(plan.threads, 1u));
+    if (merges == 1) continue;
+    const std::uint64_t each = plan.prefetch_of(size, merges).options.buffers +
+                               LineRunWriter::blocks_needed(plan.write_behind_of_merge(merges)) +
+                               2;  // the first record and the last
+    const std::uint64_t packers = plan.compression == RunCompression::kNever ? 0
+                                  : 2 * merges > plan.threads ? 2 * merges - plan.threads
+                                                              : 0;
+    ASSERT_LE(merges * each * plan.block_bytes +
+                  packers * BlockPacker::memory_bytes(plan.block_bytes) + size.blocks * 64,
+              plan.pool_blocks * plan.block_bytes)
+        << merges;
+    ASSERT_LE(size.longest, plan.block_bytes);
+  }
+}
+
+// Until so few are left, neighbours become one: never more than `order` of them.
+unsigned passes_of(std::uint64_t runs, std::uint64_t left, std::uint64_t order) {
+  unsigned passes = 0;
+  for (; runs > left; ++passes) runs = std::max((runs + order - 1) / order, left);
+  return passes;
+}
+
+TEST(MergesToRunsPlan, TakesNoMorePassesForMoreThreads) {
+  auto random = test_random();
+  unsigned shrunk = 0;
+  for (int round = 0; round < 3000; ++round) {
+    SortResources resources;
+    resources.memory_bytes = kMiB << random() % 8;
+    resources.threads = kThreads[random() % std::size(kThreads)];
+    resources.block_bytes = kMinBlockBytes << random() % 4;
+    LinePlan plan;
+    if (error_of([&] { plan = plan_lines(resources, 64 * kMiB << random() % 8); })) continue;
+    const std::uint64_t most = plan.most_runs(100, 1000);
+    if (most < 2) continue;
+    const LineMergeSize all{
+        .runs = most + 1 + random() % (most << random() % 8), .longest = 100, .blocks = 1000};
+    const std::uint64_t order = plan.pass_order(all, most);
+    ASSERT_GE(order, 2u);
+    ASSERT_LE(order, most);
+    ASSERT_EQ(passes_of(all.runs, most, order), passes_of(all.runs, most, most))
+        << all.runs << " runs, " << most << ", " << order << ", " << plan.threads;
+    shrunk += order < most ? 1 : 0;
+    if (plan.threads == 1) {
+      ASSERT_EQ(order, most);
+    }
+  }
+  EXPECT_GT(shrunk, 100u);
+}
+
+}}  // namespace vortex::test::merges_to_runs_test
