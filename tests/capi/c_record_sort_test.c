@@ -123,7 +123,7 @@ static void compare(const vtx_record_format* format, Order* expected_order, size
                     const vtx_sort_options* options) {
   record_bytes = format->record_bytes;
   order = expected_order;
-  unsigned char* const sorted = malloc(count * record_bytes + 1);
+  unsigned char* const sorted = calloc(count * record_bytes + 1, 1);
   unsigned char* const expected = malloc(count * record_bytes + 1);
   unsigned char* const spare = malloc(count * record_bytes + 1);
   unsigned char* const apart = malloc(count * record_bytes + 1);
