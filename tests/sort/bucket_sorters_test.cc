@@ -264,7 +264,7 @@ TEST(BucketSorters, WhoPassesOnCopiesARestAlone) {
   for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
     bool share = false;
     // Whoever passes on may have copied all of it before another thread is there.
-    for (int turn = 0; turn < 200 && !share; ++turn) {
+    for (int turn = 0; turn < 1000 && !share; ++turn) {
       for (std::size_t i = 0; i < kBuckets; ++i) {
         const Copied all =
             copied(buckets, i, threads, {memory.get(), (threads + 1) * part}, expected[i]);
