@@ -17,8 +17,8 @@
 #include "capi/sort/array_arguments.h"
 #include "capi/sort/sort_fields.h"
 #include "capi/sort/sort_options.h"
+#include "capi/sort/tied_records.h"
 #include "capi/stream/handle.h"
-#include "sort/arrays/compared_entries.h"
 #include "vortex/array_calls.h"
 #include "vortex/c.h"
 #include "vortex/detail/array/sized_records.h"
@@ -28,51 +28,6 @@
 #include "vortex/sort.h"
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
-
-// The order of places by the keys of records.
-class OrderOfPlaces {
- public:
-  OrderOfPlaces(const std::byte* records, const RecordFormat& format) noexcept
-      : records_(records), format_(format) {}
-  bool operator()(const Pair64& a, const Pair64& b) const {
-    const int order = format_.compare(records_ + a.value * format_.record_bytes(),
-                                      records_ + b.value * format_.record_bytes());
-    return order != 0 ? order < 0 : a.value < b.value;
-  }
-
- private:
-  const std::byte* const records_;
-  const RecordFormat& format_;
-};
-
-// Sorts each range of places whose leading bits are equal.
-void sort_ties(std::span<Pair64> places, const OrderOfPlaces& before) {
-  for (auto begin = places.begin(); begin != places.end();) {
-    const auto end = std::find_if(begin, places.end(),
-                                  [&](const Pair64& place) { return place.key != begin->key; });
-    if (end - begin > 1) std::sort(begin, end, before);
-    begin = end;
-  }
-}
-
-// The same by all threads: ranges that are larger than a part of a thread's by them together.
-void sort_ties(std::span<Pair64> places, const OrderOfPlaces& before, detail::ThreadTeam& team) {
-  const std::size_t most = places.size() / parts_for(team) + 1;
-  std::vector<std::span<Pair64>> parts;
-  for (auto rest = places; !rest.empty();) {
-    std::size_t begin = rest.size(), end = begin;  // of the range in which a part would end
-    if (rest.size() > most) {
-      const auto found = std::equal_range(rest.begin(), rest.end(), rest[most], before_by_chunk);
-      begin = static_cast<std::size_t>(found.first - rest.begin());
-      end = static_cast<std::size_t>(found.second - rest.begin());
-    }
-    const bool together = end - begin > most && team.threads() > 1;
-    parts.push_back(rest.first(together ? begin : end));
-    if (together) ComparedEntries(rest.subspan(begin, end - begin), team, before).sort();
-    rest = rest.subspan(end);
-  }
-  team.run(parts.size(), [&](std::size_t i) { sort_ties(parts[i], before); });
-}
 
 // The first bits of records' keys, as a number. `format` must live as long.
 detail::SortKey leading_key(const RecordFormat& format) noexcept {
@@ -90,25 +45,6 @@ detail::SortKey leading_key(const RecordFormat& format) noexcept {
             for (std::size_t i = 0; i < count; ++i, record += format.record_bytes())
               bits[i] = format.leading_bits(record);
           }};
-}
-
-// Sorts records that are in the order of their leading bits by all of their keys.
-void sort_tied_records(std::byte* records, std::size_t count, const RecordFormat& format) {
-  const std::size_t bytes = format.record_bytes();
-  const std::unique_ptr<std::byte[]> held(new std::byte[detail::moving_bytes(bytes)]);
-  std::vector<Pair64> places;
-  std::uint64_t next = count == 0 ? 0 : format.leading_bits(records);
-  for (std::size_t i = 0; i < count;) {
-    const std::uint64_t here = next;
-    std::byte* const begin = records + i * bytes;
-    places.clear();
-    do {
-      places.push_back({here, places.size()});
-    } while (++i < count && (next = format.leading_bits(records + i * bytes)) == here);
-    if (places.size() == 1) continue;
-    sort_ties(places, OrderOfPlaces(begin, format));
-    detail::move_to_places(begin, bytes, places.data(), places.size(), held.get());
-  }
 }
 
 // The only key of records, where it is a number as this machine has them.
@@ -155,7 +91,8 @@ void sort_records_of(void* records, std::size_t count, const vtx_record_format* 
       records, by.record_bytes(), count, wanted.threads,
       [&](std::size_t i) { return by.leading_bits(bytes + i * by.record_bytes()); },
       [&](Pair64* places, detail::ThreadTeam& team) {
-        if (!by.leading_bits_decide()) sort_ties({places, count}, OrderOfPlaces(bytes, by), team);
+        if (by.leading_bits_decide()) return;
+        sort_tied_places({places, count}, OrderOfPlaces(bytes, by), team);
       });
 }
 
@@ -181,23 +118,6 @@ class LeadingBits {
   const std::byte* records_;
   const RecordFormat& format_;
 };
-
-// Puts the places of records whose leading bits are equal into the order of all of their keys.
-template <typename Place>
-void order_ties(Place* places, std::size_t count, const LeadingBits& keys,
-                const RecordFormat& format) {
-  const detail::KeySource bits = keys.source();
-  for (std::size_t begin = 0; begin < count;) {
-    const std::uint64_t here = bits[places[begin]];
-    std::size_t end = begin + 1;
-    while (end < count && bits[places[end]] == here) ++end;
-    std::sort(places + begin, places + end, [&](Place a, Place b) {
-      const int order = format.compare(keys.record(a), keys.record(b));
-      return order != 0 ? order < 0 : a < b;
-    });
-    begin = end;
-  }
-}
 
 // Calls use(selection) with the records, whose keys have to fit in 64 bits.
 template <typename Use>
@@ -270,7 +190,7 @@ int vtx_sort_records_into(const void* records, size_t count, const vtx_record_fo
         number != nullptr ? sort_key_of(*number, descending) : leading_key(by), sorted,
         wanted.threads);
     if (number == nullptr && !by.leading_bits_decide())
-      sort_tied_records(static_cast<std::byte*>(sorted), count, by);
+      sort_tied_records(static_cast<std::byte*>(sorted), count, by, wanted.threads);
   });
 }
 
@@ -315,7 +235,8 @@ int vtx_argsort_records(const void* records, size_t count, const vtx_record_form
     const LeadingBits keys(records, by);
     with_places(places, place_bytes, count, [&](auto* to) {
       argsort_to(keys.source(), count, to, wanted.threads);
-      if (!by.leading_bits_decide()) order_ties(to, count, keys, by);
+      if (by.leading_bits_decide()) return;
+      sort_tied_places(to, count, keys.source(), OrderOfPlaces(keys.record(0), by), wanted.threads);
     });
   });
 }

@@ -115,8 +115,8 @@ VORTEX_EXPORT int vtx_sort_unique_records(void* records, size_t count,
                                           const vtx_record_format* format, size_t* kept,
                                           const vtx_sort_options* options);
 
-// Puts the places of the records into their order, as vtx_argsort() does those of numbers. Places
-// of records whose keys agree in their first 8 bytes are compared by one thread.
+// Puts the places of the records into their order, as vtx_argsort() does those of numbers. Where
+// keys of many records agree in their first 8 bytes, all threads compare these: 16 bytes for each.
 VORTEX_EXPORT int vtx_argsort_records(const void* records, size_t count,
                                       const vtx_record_format* format, void* places,
                                       size_t place_bytes, const vtx_sort_options* options);
