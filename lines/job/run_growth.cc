@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "lines/memory/kept_records.h"
+#include "lines/memory/staying_records.h"
 #include "sort/plan/memory_limits.h"
 #include "vortex/detail/stream/saturating.h"
 

@@ -178,13 +178,13 @@ bool LineArena::shrink(std::size_t bytes) noexcept {
   return true;
 }
 
-KeptRecords<detail::ThreadTeam> LineArena::kept(detail::ThreadTeam& team) const noexcept {
+StayingRecords<detail::ThreadTeam> LineArena::kept(detail::ThreadTeam& team) const noexcept {
   return {order_.has_keys, order_.flip, team};
 }
 
-// Keeps the records of those entries that are chosen, see KeptRecords::bring_together(). The sort
-// by places is of no more entries than have been sorted here, by the same threads, and takes no
-// more memory.
+// Keeps the records of those entries that are chosen, see StayingRecords::bring_together(). The
+// sort by places is of no more entries than have been sorted here, by the same threads, and takes
+// no more memory.
 template <typename Choose>
 void LineArena::keep(std::span<const IndexEntry> entries, IndexEntry* own, detail::ThreadTeam& team,
                      const Choose& choose) {

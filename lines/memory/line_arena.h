@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lines/memory/kept_records.h"
+#include "lines/memory/staying_records.h"
 #include "lines/memory/string_sort.h"
 #include "lines/record/stored_record.h"
 #include "vortex/detail/array/thread_team.h"
@@ -127,7 +127,7 @@ class LineArena {
   const StoredOrder& order() const noexcept { return order_; }
 
  private:
-  KeptRecords<detail::ThreadTeam> kept(detail::ThreadTeam& team) const noexcept;
+  StayingRecords<detail::ThreadTeam> kept(detail::ThreadTeam& team) const noexcept;
   template <typename Choose>
   void keep(std::span<const IndexEntry> entries, IndexEntry* own, detail::ThreadTeam& team,
             const Choose& choose);

@@ -72,10 +72,10 @@ struct ItemMove {
 // The records of an arena that stay are found in three steps: their entries come together, with
 // their places as keys; these are sorted; the records come together in the order of their places.
 template <typename Team>
-class KeptRecords {
+class StayingRecords {
  public:
   // The team outlives it.
-  KeptRecords(bool has_keys, std::uint64_t flip, Team& team) noexcept
+  StayingRecords(bool has_keys, std::uint64_t flip, Team& team) noexcept
       : has_keys_(has_keys), flip_(flip), team_(team) {}
 
   // Of the record, with its key and lengths.

@@ -1,6 +1,6 @@
 // Records that stay in an arena when others go: which ones, where they lie, and what each thread
 // does for it, by any number of threads.
-#include "lines/memory/kept_records.h"
+#include "lines/memory/staying_records.h"
 
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/line_sort.h"
 
-namespace vortex::test::kept_records_test { namespace {
+namespace vortex::test::staying_records_test { namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
@@ -252,7 +252,7 @@ void expect_drops_equal(const SortedArena& sorted, detail::ThreadTeam& team) {
   EXPECT_LE(arena.records(), groups + for_counts + for_shares);
 }
 
-TEST(KeptRecords, AreThoseThatStay) {
+TEST(StayingRecords, AreThoseThatStay) {
   auto random = test_random();
   constexpr std::size_t kCount = 150'000, kRoom = 10 * kMiB;
   std::vector<char> memory(2 * kRoom);
@@ -306,7 +306,7 @@ std::vector<IndexEntry> some_of(std::vector<char>& memory, std::uint64_t stay,
 }
 
 // Whoever is free takes the next: none moves more than its share and the longest move.
-TEST(KeptRecords, AllThreadsMoveThem) {
+TEST(StayingRecords, AllThreadsMoveThem) {
   auto random = test_random();
   std::vector<char> memory(24 * kMiB), expected;
   for (const unsigned threads : teams()) {
@@ -314,7 +314,7 @@ TEST(KeptRecords, AllThreadsMoveThem) {
       SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(stay) + " of 16 stay");
       std::vector<IndexEntry> entries = some_of(memory, stay, random);
       CountedTeam team(threads);
-      const KeptRecords<CountedTeam> records(false, 0, team);
+      const StayingRecords<CountedTeam> records(false, 0, team);
       expected.clear();
       for (const IndexEntry& entry : entries) {
         expected.insert(expected.end(), stored_at(entry),
@@ -352,13 +352,13 @@ struct NotedTeam {
 };
 
 // Waves grow: with half of the records gone there are few more than the logarithm of the moves.
-TEST(KeptRecords, WavesAreFew) {
+TEST(StayingRecords, WavesAreFew) {
   auto random = test_random();
   std::vector<char> memory((kShadowMemory ? 16 : 64) * kMiB);
   for (const unsigned threads : {2U, 7U, 16U, 64U}) {
     std::vector<IndexEntry> entries = some_of(memory, 8, random);
     NotedTeam team{threads};
-    const KeptRecords<NotedTeam> records(false, 0, team);
+    const StayingRecords<NotedTeam> records(false, 0, team);
     const std::size_t moves = records.moves_of(entries, memory.data()).size();
     team = {threads};
     records.move(entries, memory.data());
@@ -367,7 +367,7 @@ TEST(KeptRecords, WavesAreFew) {
   }
 }
 
-TEST(KeptRecords, SumsAreReachedWhereOneThreadFindsThem) {
+TEST(StayingRecords, SumsAreReachedWhereOneThreadFindsThem) {
   auto random = test_random();
   std::vector<std::uint64_t> weights(400'000);
   for (std::uint64_t& weight : weights) weight = random() % 4 == 0 ? random() % 5 : 0;
@@ -387,4 +387,4 @@ TEST(KeptRecords, SumsAreReachedWhereOneThreadFindsThem) {
   }
 }
 
-}}  // namespace vortex::test::kept_records_test
+}}  // namespace vortex::test::staying_records_test
