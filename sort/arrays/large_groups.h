@@ -13,8 +13,8 @@ namespace vortex { inline namespace v0 {
 // keys of at least `large` entries, which is more. Finds no group by reading all entries: one that
 // is large has an entry wherever a task would end in it.
 template <typename Range>
-void cut(const Range& sorted, std::size_t large, std::size_t task_entries,
-         std::vector<Range>& tasks, std::vector<Range>& groups) {
+void cut_by_groups(const Range& sorted, std::size_t large, std::size_t task_entries,
+                   std::vector<Range>& tasks, std::vector<Range>& groups) {
   const auto before = [](const auto& a, const auto& b) { return a.key < b.key; };
   Range task = sorted;
   while (task.begin != sorted.end) {

@@ -373,7 +373,7 @@ class StringSort {
     std::vector<Range> sorted{all};  // by their chunks
     while (!sorted.empty()) {
       std::vector<Range> groups;
-      for (const Range& range : sorted) cut(range, large, task_entries, tasks, groups);
+      for (const Range& range : sorted) cut_by_groups(range, large, task_entries, tasks, groups);
       sorted.clear();
       const std::size_t together = groups_for_all(groups, threads, side_by_side);
       for (std::size_t i = 0; i < together; ++i) {

@@ -573,6 +573,13 @@ TEST(Stream, AForkedChildLeavesThePoolAlone) {
   });
 }
 
+// Maps a block, or returns MAP_FAILED with EEXIST where something is mapped.
+char* map_if_free(char* place, int protection = PROT_READ) {
+  return static_cast<char*>(
+      mmap(place, kB, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+}
+bool is_taken(char* place) { return map_if_free(place) == MAP_FAILED && errno == EEXIST; }
+
 // Or a touch of the stream would find the child's own.
 TEST(Stream, MapsOfAForkedChildLieElsewhere) {
   const test::FaultsBy signals(test::signal_engine());
@@ -580,16 +587,13 @@ TEST(Stream, MapsOfAForkedChildLieElsewhere) {
   if (test::kThreadSanitizer) pool.wait_until_warm();
   auto stream = stream_of_bytes(pool, zeros(4 * kB));
   for (std::size_t at = 0; at < 4 * kB; at += kB) EXPECT_EQ(read_at(stream.data() + at), 0);
-  const auto map_there = [&](std::size_t block) {
-    auto* const place = const_cast<char*>(stream.data()) + block * kB;
-    return mmap(place, kB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-  };
+  auto* const begin = const_cast<char*>(stream.data());
   test::expect_in_child([&] {
     for (std::size_t block = 0; block < 4; ++block) {
-      if (map_there(block) != MAP_FAILED || errno != EEXIST) return 1;
+      if (!is_taken(begin + block * kB)) return 1;
     }
     // Nor does one of a grandchild's.
-    return test::in_child([&] { return map_there(3) == MAP_FAILED ? 0 : 1; });
+    return test::in_child([&] { return is_taken(begin + 3 * kB) ? 0 : 1; });
   });
 }
 
@@ -599,8 +603,7 @@ std::atomic<char*> mapped_by_handler{nullptr};  // where its handler maps a bloc
 [[maybe_unused]] const int fork_handler = pthread_atfork(nullptr, nullptr, [] {
   char* const place = mapped_by_handler.load();
   if (place == nullptr) return;
-  mapped_by_handler = static_cast<char*>(mmap(
-      place, kB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0));
+  mapped_by_handler = map_if_free(place, PROT_READ | PROT_WRITE);
   *mapped_by_handler.load() = 'h';
 });
 
@@ -617,9 +620,7 @@ TEST(Stream, MapsOfHandlersOfForksStayInTheChild) {
     if (mapped_by_handler != begin + 6 * kB || *mapped_by_handler.load() != 'h') return 1;
     // The rest is reserved around it.
     for (std::size_t block = 0; block < 8; ++block) {
-      void* const found = mmap(begin + block * kB, kB, PROT_READ,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-      if (found != MAP_FAILED || errno != EEXIST) return 2;
+      if (!is_taken(begin + block * kB)) return 2;
     }
     return 0;
   });
