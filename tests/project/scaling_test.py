@@ -24,10 +24,11 @@ IN_MEMORY = {"copy", "read", "u64", "pairs", "heavy_pairs", "records_100", "reco
              "string_keys", "pipelines", "pipelines_moves"}
 IN_TMPFS = {"external_u64", "external_pairs", "external_records_100", "lines_urls", "lines_random",
             "lines_words", "stream_write", "stream_read"}
-# Stands in for the program where all but the script is of no interest: %s says what it does for u64.
+# Stands in for the program where all but the script is of no interest: with a speed of the disk, and what it does
+# for u64.
 STAND_IN = """#!/usr/bin/env bash
 case $1 in
-  machine) echo '{"disk_copy_MiB_s": 100}' ;;
+  machine) echo '{"disk_copy_MiB_s": %d}' ;;
   chart) echo '<svg xmlns="http://www.w3.org/2000/svg"/>' ;;
   u64) %s ;;
   *) echo "{\\"name\\": \\"$1/$2\\", \\"run_type\\": \\"iteration\\", \\"real_time\\": 1, \\"time_unit\\": \\"s\\"}" ;;
@@ -41,13 +42,13 @@ class Scaling(unittest.TestCase):
         (self.folder / "disk").mkdir()
         shutil.copy(SOURCE_ROOT / "bench" / "scaling" / "run", self.folder)
 
-    def run_script(self, *arguments):
+    def run_script(self, *arguments, threads="1 2"):
         """What the script leaves, as JSON."""
         before = set(pathlib.Path("/dev/shm").iterdir())
         done = subprocess.run([self.folder / "run", "--small", "--disk", self.folder / "disk", "--results",
                                self.folder / "results", *arguments],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                              env=dict(os.environ, SCALING_THREADS="1 2", SECONDS="100"))
+                              env=dict(os.environ, SCALING_THREADS=threads, SECONDS="100"))
         self.assertEqual(done.returncode, 0, done.stdout)
         left = {path.name for path in set(pathlib.Path("/dev/shm").iterdir()) - before}
         self.assertEqual({name for name in left if name.startswith("scaling.")}, set())
@@ -56,9 +57,9 @@ class Scaling(unittest.TestCase):
                          {"scaling.json", "scaling.svg"})
         return json.loads((self.folder / "results" / "scaling.json").read_text())
 
-    def stand_in(self, for_u64):
+    def stand_in(self, for_u64, speed=100):
         program = self.folder / "scaling"
-        program.write_text(STAND_IN % for_u64)
+        program.write_text(STAND_IN % (speed, for_u64))
         program.chmod(0o755)
 
     def test_the_program_is_static(self):
@@ -145,6 +146,13 @@ class Scaling(unittest.TestCase):
         rows = self.run_script("0.1")["benchmarks"]
         self.assertEqual(rows[-1], {"name": "u64/threads:1", "error_occurred": True,
                                     "error_message": "the time was up"})
+
+    def test_a_disk_sorts_by_as_many_numbers_of_threads_as_there_is_time_for(self):
+        for minutes, speed, by in (("10", 100, ["8", "1", "2", "4"]), ("3", 1, ["8", "1"])):
+            self.stand_in("true", speed)
+            rows = self.run_script(minutes, threads="1 2 4 8")["benchmarks"]
+            of_disk = [row["name"] for row in rows][-2 * 4 - 4 - len(by):]  # lines and long records follow
+            self.assertEqual(of_disk[:len(by)], [f"external_u64/--threads={count}" for count in by])
 
 
 if __name__ == "__main__":
