@@ -2,6 +2,7 @@
 // strings.
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cerrno>
 #include <cstddef>
@@ -18,6 +19,8 @@
 #include "capi/sort/sort_options.h"
 #include "capi/sort/tied_records.h"
 #include "capi/stream/handle.h"
+#include "sort/arrays/scratch.h"
+#include "sort/memory/shares.h"
 #include "vortex/array_calls.h"
 #include "vortex/c.h"
 #include "vortex/detail/array/sized_records.h"
@@ -142,21 +145,41 @@ std::string_view view_of(const vtx_string& string) noexcept {
   return {static_cast<const char*>(string.bytes), string.length};
 }
 
-void expect_strings(const vtx_string* strings, std::size_t count) {
+// Strings in front of which one thread works on an array of them.
+constexpr std::size_t kMinShareOfStrings = std::size_t{1} << 17;
+
+// Looks at all strings and hands them to use(i).
+template <typename Use>
+void expect_strings(const vtx_string* strings, std::size_t count, unsigned threads,
+                    const Use& use) {
   expect_array(strings, count, sizeof *strings, "the strings");
-  for (std::size_t i = 0; i < count; ++i)
-    expect_array(strings[i].bytes, strings[i].length, 1, "the bytes of a string");
+  std::atomic<std::size_t> wrong = count;
+  detail::Shares shares(count, threads, kMinShareOfStrings);
+  shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i != end; ++i) {
+      const bool is_there = strings[i].bytes != nullptr || strings[i].length == 0;
+      if (!is_there || strings[i].length > std::size_t{PTRDIFF_MAX}) wrong = i;
+      use(i);
+    }
+  });
+  if (wrong != count)
+    expect_array(strings[wrong].bytes, strings[wrong].length, 1, "the bytes of a string");
 }
 
 // Sorts strings; with `unique` one of equal ones is kept. Returns how many are left.
 std::size_t sort_views(vtx_string* strings, std::size_t count, const vtx_sort_options* options,
                        bool unique) {
   const auto wanted = options_of<SortOptions>(options);
-  expect_strings(strings, count);
-  std::vector<std::string_view> views(count);
-  std::transform(strings, strings + count, views.begin(), view_of);
-  const std::size_t kept = detail::sort_strings(std::span(views), wanted, unique);
-  for (std::size_t i = 0; i < kept; ++i) strings[i] = {views[i].data(), views[i].size()};
+  expect_array(strings, count, sizeof *strings, "the strings");
+  const detail::Scratch<std::string_view> memory(count);
+  const std::span views(memory.get(), count);
+  expect_strings(strings, count, wanted.threads,
+                 [&](std::size_t i) { views[i] = view_of(strings[i]); });
+  const std::size_t kept = detail::sort_strings(views, wanted, unique);
+  detail::Shares shares(kept, wanted.threads, kMinShareOfStrings);
+  shares.run([&](std::size_t, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i != end; ++i) strings[i] = {views[i].data(), views[i].size()};
+  });
   return kept;
 }
 
@@ -281,7 +304,7 @@ int vtx_argsort_strings(const vtx_string* strings, size_t count, void* places, s
                         const vtx_sort_options* options) {
   return answer(thread_error(), [&] {
     const auto wanted = options_of<vortex::SortOptions>(options);
-    expect_strings(strings, count);
+    expect_strings(strings, count, wanted.threads, [](std::size_t) {});
     const vortex::detail::StringSource source{
         strings, [](const void* all, std::size_t place) noexcept {
           return view_of(static_cast<const vtx_string*>(all)[place]);

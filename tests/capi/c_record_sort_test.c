@@ -322,8 +322,8 @@ int main(void) {
   }
 
   by_threads();
-  const size_t string_counts[] = {0, 1, 2, 1000, 140000};
-  for (size_t i = 0; i < 5; ++i) strings(string_counts[i], i < 4 ? 1 : 7);
+  const size_t string_counts[] = {0, 1, 2, 1000, 140000, 400000};
+  for (size_t i = 0; i < 6; ++i) strings(string_counts[i], i < 4 ? 1 : 7);
 
   char records[] = "987654321";
   const vtx_key outside[] = {{.offset = 1, .length = 2}};
