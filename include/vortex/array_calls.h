@@ -204,7 +204,7 @@ void with_selection(std::span<T> records, const SortOptions& options, const Use&
 //
 // Every key is read about twice: once to find the one that is wanted, and once to move what is on
 // the wrong side, by all threads that pay as for sort(); several count that side before. The result
-// is the same whatever the threads. Extra memory: a byte a record, 4 of fewer than 2^18. Throws
+// is the same whatever the threads. Extra memory: one percent and 6 MiB at most. Throws
 // std::bad_alloc with nothing moved. Thread-safe for different arrays. `key` must not throw, must
 // give the same for the same record, and is called by all threads at once.
 template <detail::AnyArray Range>
@@ -225,12 +225,12 @@ void select(Range&& range, std::size_t k, KeyFunction key, SortOptions options =
 //
 // Up to a 64th of the records are found by all threads that pay; records with equal keys are the
 // first ones then, in their order. One pass reads the keys; where several threads look for more
-// than 2^15 records, three passes do, which take a byte of memory a record. The extra memory is 33
-// bytes and a record for each of the k, what sort() takes of as many pairs, and a MiB for each of
-// several threads. Otherwise select() finds them and the extra memory is its own, and then what
-// sort() takes of numbers, and of others 32 bytes and a record for each of the k (of all from half
-// of them on); records with equal keys come in any order. Throws std::bad_alloc with the records
-// all there, in any order.
+// than 2^15 records, three passes do, the first of which takes what select() does. The extra memory
+// is 33 bytes and a record for each of the k, which lie beside the array while they are put in
+// order, what sort() takes of as many pairs, and a MiB for each of several threads. Otherwise
+// select() finds them and the extra memory is its own, and then what sort() takes of numbers, and
+// of others 32 bytes and a record for each of the k (of all from half of them on); records with
+// equal keys come in any order. Throws std::bad_alloc with the records all there, in any order.
 template <detail::AnyArray Range>
 requires detail::NumberOrPair<std::ranges::range_value_t<Range>>
 void partial_sort(Range&& range, std::size_t k, SortOptions options = {}) {

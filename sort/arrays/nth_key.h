@@ -19,10 +19,12 @@ struct NthKey {
 
 // The key that place `nth` has when the keys are sorted; there are more keys than that. One pass:
 // two keys of a sample that are likely to enclose it are found, the keys below are counted, those
-// between are gathered and searched in the same way. Where the sample was wrong, bytes of the keys
-// are counted, from the highest, in eight passes. Takes a byte a key, 4 where they are fewer than
-// 2^18; throws std::bad_alloc.
-NthKey nth_key(const KeySource& keys, std::size_t nth, Shares& shares);
+// between are gathered and searched in the same way. Where the sample was wrong, another one is
+// taken of the keys that are left; where that does not help, bytes of the keys are counted, from
+// the highest, in eight passes. Takes 6 MiB and one percent of the records' bytes at most; throws
+// std::bad_alloc. A test gives it less room for keys, of 8 KiB at least.
+NthKey nth_key(const KeySource& keys, std::size_t nth, std::size_t record_bytes, Shares& shares,
+               std::size_t most_room = ~std::size_t{0});
 
 // The calls of compiled_calls.h with shares of the records that are given: a test counts who works
 // on them.

@@ -86,7 +86,7 @@ void sort_few_of_many(const Selection& all, std::size_t k, Shares& shares,
 // room for, the first ones.
 void sort_more_of_many(const Selection& all, std::size_t k, Shares& shares,
                        const SharesOf& shares_of) {
-  const NthKey last = nth_key(all.keys, k - 1, shares);
+  const NthKey last = nth_key(all.keys, k - 1, all.bytes, shares);
   const Scratch<Pair64> memory(k);
   Pair64* const pairs = memory.get();
   // Keys that are less, and equal ones: how many come before a share's.
@@ -143,7 +143,7 @@ void sort_front(const Selection& all, std::size_t k, const SharesOf& shares_of) 
 }  // namespace
 
 void select(const Selection& all, std::size_t k, Shares& shares) {
-  const NthKey nth = nth_key(all.keys, k, shares);
+  const NthKey nth = nth_key(all.keys, k, all.bytes, shares);
   partition_rows(Rows(all.records, all.bytes), all.keys, nth, k, shares);
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -109,79 +110,169 @@ TYPED_TEST_OF_ONE_THREAD(SelectTest, TheLeastWhereverItLies) {
   });
 }
 
+// Of one, of a few, and of more than there are processors.
+constexpr unsigned kTeams[] = {1, 2, 7, 16};
+
+void expect_nth(const detail::NthKey& found, const std::vector<std::uint64_t>& sorted,
+                std::size_t nth) {
+  ASSERT_EQ(found.bits, sorted[nth]) << nth;
+  const auto first = std::lower_bound(sorted.begin(), sorted.end(), found.bits);
+  ASSERT_EQ(found.less, static_cast<std::size_t>(first - sorted.begin())) << nth;
+}
+
+// With room for all keys that are likely to be gathered, and for so few that passes narrow down
+// where the key is.
 TYPED_TEST(SelectTest, TheNthKeyByThreads) {
   auto random = test_random();
-  constexpr std::size_t kCount = 30001, kShare = 2000;
+  constexpr std::size_t kCount = 30001, kShare = 1500;
   for (const ArrayShape shape : kArrayShapes) {
+    SCOPED_TRACE(static_cast<int>(shape));
     const auto numbers = numbers_of<TypeParam>(shape, kCount, random);
     const auto keys =
         detail::keys_of_numbers(numbers.data(), detail::number_form<TypeParam>(Order::kAscending));
     std::vector<std::uint64_t> bits(kCount);
     keys.read(0, kCount, bits.data());
     std::sort(bits.begin(), bits.end());
-    for (const unsigned threads : {1u, 2u, 7u}) {
+    for (const unsigned threads : kTeams) {
       detail::Shares shares(kCount, threads, kShare);
+      ASSERT_EQ(shares.shares(), threads);
       for (const std::size_t nth : some_places(kCount, random)) {
-        const detail::NthKey found = detail::nth_key(keys, nth, shares);
-        ASSERT_EQ(found.bits, bits[nth]) << static_cast<int>(shape) << ", " << nth;
-        ASSERT_EQ(found.less,
-                  static_cast<std::size_t>(std::lower_bound(bits.begin(), bits.end(), found.bits) -
-                                           bits.begin()));
+        for (const std::size_t room : {~std::size_t{0}, std::size_t{8192} << random() % 4}) {
+          const auto found = detail::nth_key(keys, nth, sizeof(TypeParam), shares, room);
+          ASSERT_NO_FATAL_FAILURE(expect_nth(found, bits, nth)) << threads << ", " << room;
+        }
       }
     }
   }
 }
 
-// A sample of an array whose keys lie where it does not look: the sample shows equal keys, and most
-// are others.
-TEST(Select, ASampleThatIsWrong) {
-  auto random = test_random();
-  struct Context {
-    static void read(const void* context, std::size_t begin, std::size_t count,
-                     std::uint64_t* bits) noexcept {
-      // Those who ask for one key are told others.
-      const auto& keys = *static_cast<const std::vector<std::uint64_t>*>(context);
-      for (std::size_t i = 0; i < count; ++i)
-        bits[i] = count == 1 ? begin * 977 + 5 : keys[begin + i];
+// Keys that count how often each is read in passes, and whose sample may lie: those who ask for one
+// key are told others so many times.
+struct CountedKeys {
+  static void read(const void* context, std::size_t begin, std::size_t count,
+                   std::uint64_t* bits) noexcept {
+    const auto& self = *static_cast<const CountedKeys*>(context);
+    std::copy_n(self.keys.begin() + static_cast<std::ptrdiff_t>(begin), count, bits);
+    if (count > 1) {
+      self.passed += count;
+    } else if (self.asked++ < self.lies) {
+      *bits = self.lie(*bits);
     }
+  }
+  std::vector<std::uint64_t> keys;
+  std::function<std::uint64_t(std::uint64_t)> lie = {};
+  std::size_t lies = 0;
+  mutable std::atomic<std::size_t> passed = 0, asked = 0;
+};
+
+constexpr std::size_t kMany = std::size_t{1} << (kShadowMemory ? 18 : 20);
+constexpr std::size_t kRoom = kMany / 16 * 8;
+
+// Places are found in so many passes each. One in 300 samples encloses another key than the wanted
+// one, so that two of eight places may take a pass more.
+void expect_passes(const CountedKeys& keys, const std::vector<std::size_t>& places,
+                   std::size_t passes, std::size_t room = kRoom) {
+  const std::vector<std::uint64_t> expected = sorted(keys.keys);
+  std::size_t read = 0;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    detail::Shares shares(kMany, kTeams[i % std::size(kTeams)], 1000);
+    keys.passed = keys.asked = 0;
+    const auto found = detail::nth_key({&keys, &CountedKeys::read}, places[i], 8, shares, room);
+    ASSERT_NO_FATAL_FAILURE(expect_nth(found, expected, places[i]));
+    read += keys.passed;
+  }
+  // A block may be a single key.
+  EXPECT_GE(read + kMany / 8, places.size() * passes * kMany);
+  EXPECT_LE(read, (places.size() * passes + places.size() / 4) * kMany);
+}
+
+// In sorted arrays the keys around the wanted one lie in one share.
+TEST(NthKey, OnePassWhateverTheOrder) {
+  auto random = test_random();
+  CountedKeys keys{std::vector<std::uint64_t>(kMany)};
+  const auto expect_one = [&](const char* what, const auto& key_of, std::size_t room = kRoom) {
+    SCOPED_TRACE(what);
+    for (std::size_t i = 0; i < kMany; ++i) keys.keys[i] = key_of(i);
+    std::vector<std::size_t> places{0, kMany - 1, kMany / 2};
+    while (places.size() < 8) places.push_back(random() % kMany);
+    expect_passes(keys, places, 1, room);
   };
+  const std::uint64_t some = random() | 1;
+  expect_one("random", [&](std::size_t) { return random(); });
+  expect_one("sorted", [&](std::size_t i) { return i * some % (i + 1) + i * kMany; });
+  expect_one("organ pipe", [](std::size_t i) { return std::min(i, kMany - i) << 32; });
+  expect_one("equal", [&](std::size_t) { return some; });
+  expect_one("words", [&](std::size_t) { return random() % 65536; });
+  // Few values need no room.
+  expect_one(
+      "bytes", [&](std::size_t) { return random() % 256; }, 1 << 16);
+}
+
+// A sample does not tell on which side of the border between many equal keys and others a place is.
+TEST(NthKey, OnePassBesideManyEqualKeys) {
+  auto random = test_random();
+  CountedKeys keys{std::vector<std::uint64_t>(kMany)};
+  for (const std::size_t values : {2, 5, 7}) {
+    SCOPED_TRACE(values);
+    for (const bool in_order : {false, true}) {
+      for (std::size_t i = 0; i < kMany; ++i) keys.keys[i] = i * values / kMany << 40;
+      const std::size_t border = static_cast<std::size_t>(
+          std::upper_bound(keys.keys.begin(), keys.keys.end(), keys.keys[kMany / 3]) -
+          keys.keys.begin());
+      if (!in_order) std::shuffle(keys.keys.begin(), keys.keys.end(), random);
+      expect_passes(keys,
+                    {border - 1, border, border - 2, border + 1, border - 3, border + 2, border - 4,
+                     border + 3},
+                    1);
+    }
+  }
+}
+
+// Neither does a sample that is all wrong, nor one that knows nothing of most keys, lead to more
+// than another pass.
+TEST(NthKey, AWrongSampleCostsAPass) {
+  auto random = test_random();
+  CountedKeys keys{std::vector<std::uint64_t>(kMany)};
+  for (std::uint64_t& key : keys.keys) key = random() | 1;
+  const auto expect_two = [&](const char* what, const auto& lie) {
+    SCOPED_TRACE(what);
+    keys.lie = lie;
+    keys.lies = 0;
+    std::vector<std::size_t> places(8);
+    for (std::size_t& nth : places) nth = kMany / 3 + random() % (kMany / 3);
+    // The first sample, which tells where the least key is.
+    expect_passes(keys, {0}, 1);
+    keys.lies = keys.asked;
+    expect_passes(keys, places, 2);
+  };
+  expect_two("less", [](std::uint64_t key) { return key >> 8; });
+  expect_two("greater", [](std::uint64_t key) { return ~(key >> 8); });
+  expect_two("the ends", [](std::uint64_t key) { return key % 16 < 8 ? key % 8 : ~(key % 8); });
+  expect_two("two less", [](std::uint64_t key) { return key % 4 << 40; });
+  expect_two("two greater", [](std::uint64_t key) { return ~(key % 4 << 40); });
+  expect_two("equal", [](std::uint64_t) { return std::uint64_t{1} << 62; });
+}
+
+// A sample that is never right: it shows equal keys, and most are others.
+TEST(NthKey, ASampleThatIsAlwaysWrong) {
+  auto random = test_random();
   for (const std::uint64_t mask : {~std::uint64_t{0}, std::uint64_t{0xff00ff}, std::uint64_t{3}}) {
-    std::vector<std::uint64_t> keys(20000);
-    for (std::uint64_t& key : keys) key = random() & mask;
-    const std::vector<std::uint64_t> expected = sorted(keys);
-    for (const unsigned threads : {1u, 7u}) {
-      detail::Shares shares(keys.size(), threads, 1000);
-      for (const std::size_t nth : some_places(keys.size(), random)) {
-        const auto found = detail::nth_key({&keys, &Context::read}, nth, shares);
-        ASSERT_EQ(found.bits, expected[nth]);
+    CountedKeys keys{std::vector<std::uint64_t>(20000)};
+    for (std::uint64_t& key : keys.keys) key = random() & mask;
+    keys.lies = ~std::size_t{0};
+    keys.lie = [&](std::uint64_t key) { return key * 977 + 5; };
+    const std::vector<std::uint64_t> expected = sorted(keys.keys);
+    for (const unsigned threads : kTeams) {
+      detail::Shares shares(keys.keys.size(), threads, 1000);
+      for (const std::size_t room : {~std::size_t{0}, std::size_t{8192}}) {
+        for (const std::size_t nth : some_places(keys.keys.size(), random)) {
+          keys.passed = 0;
+          const auto found = detail::nth_key({&keys, &CountedKeys::read}, nth, 8, shares, room);
+          ASSERT_NO_FATAL_FAILURE(expect_nth(found, expected, nth));
+          EXPECT_LE(keys.passed, (3 + 8) * keys.keys.size());
+        }
       }
     }
-  }
-}
-
-// In a sorted array the keys around the wanted one lie in one share.
-TEST(Select, KeysAreReadOnceWhateverTheirOrder) {
-  auto random = test_random();
-  struct Context {
-    static void read(const void* context, std::size_t begin, std::size_t count,
-                     std::uint64_t* bits) noexcept {
-      const auto& self = *static_cast<const Context*>(context);
-      self.keys_read += count;
-      std::copy_n(self.keys.begin() + static_cast<std::ptrdiff_t>(begin), count, bits);
-    }
-    std::vector<std::uint64_t> keys;
-    mutable std::atomic<std::size_t> keys_read = 0;
-  };
-  Context context;
-  context.keys.resize(300000);
-  for (std::uint64_t& key : context.keys) key = random();
-  std::sort(context.keys.begin(), context.keys.end());
-  for (const unsigned threads : {1u, 2u, 7u}) {
-    detail::Shares shares(context.keys.size(), threads, 2000);
-    context.keys_read = 0;
-    const std::size_t nth = context.keys.size() / 2 + random() % 1000;
-    EXPECT_EQ(detail::nth_key({&context, &Context::read}, nth, shares).bits, context.keys[nth]);
-    EXPECT_LT(context.keys_read, context.keys.size() + context.keys.size() / 8) << threads;
   }
 }
 
@@ -423,9 +514,6 @@ TEST(Select, Large) {
     }
   }
 }
-
-// Of one, of a few, and of more than there are processors.
-constexpr unsigned kTeams[] = {1, 2, 7, 16};
 
 void expect_jobs(const CountedShares& shares, std::size_t jobs) {
   EXPECT_EQ(shares.took_part(), std::vector<std::size_t>(jobs, shares.shares()));
