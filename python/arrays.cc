@@ -82,15 +82,6 @@ bool is_missing(T value) noexcept {
 template <typename T>
 constexpr bool kHasMissing = std::floating_point<T> || std::same_as<T, Time>;
 
-template <typename T>
-bool same(T a, T b) noexcept {
-  if constexpr (std::same_as<T, Time>) {
-    return a.value == b.value;
-  } else {
-    return a == b || (is_missing(a) && is_missing(b));
-  }
-}
-
 void check(int result) {
   if (result == -ENOMEM) throw std::bad_alloc();
   if (result != 0) throw vortex::Error(-result, vtx_strerror(nullptr));
@@ -110,6 +101,22 @@ template <typename T>
 void move_missing_behind(std::span<T> sorted) {
   const auto first = std::find_if_not(sorted.begin(), sorted.end(), is_missing<T>);
   std::rotate(sorted.begin(), first, sorted.end());
+}
+
+// Of sorted elements with different bits: those are equal that are missing, and zeros of both
+// signs.
+template <typename T>
+std::size_t keep_one_of_equal(std::span<T> sorted, bool descending) {
+  move_missing_behind(sorted);
+  auto end = std::partition_point(sorted.begin(), sorted.end(),
+                                  [](T value) { return !is_missing(value); });
+  if (end != sorted.end()) ++end;
+  if constexpr (std::floating_point<T>) {
+    const auto zero = std::partition_point(
+        sorted.begin(), end, [=](T value) { return descending ? value > 0 : value < 0; });
+    if (end - zero > 1 && zero[0] == 0 && zero[1] == 0) end = std::move(zero + 2, end, zero + 1);
+  }
+  return static_cast<std::size_t>(end - sorted.begin());
 }
 
 template <typename T>
@@ -311,8 +318,11 @@ std::size_t sort_unique(nb::handle array, int kind, bool descending, unsigned th
   return with_type(kind, [&](auto sample) {
     using T = decltype(sample);
     const auto all = elements<T>(buffer);
-    sort_row(all, kind, options_of(descending, threads));
-    return static_cast<std::size_t>(std::unique(all.begin(), all.end(), same<T>) - all.begin());
+    const vtx_sort_options options = options_of(descending, threads);
+    std::size_t kept = 0;
+    check(vtx_sort_unique(all.data(), all.size(), number_of(kind), &kept, &options));
+    if constexpr (kHasMissing<T>) return keep_one_of_equal(all.first(kept), descending);
+    return kept;
   });
 }
 

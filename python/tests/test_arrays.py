@@ -229,6 +229,30 @@ def test_select_and_unique(rng, dtype):
         assert vortex.unique(a).dtype == a.dtype
 
 
+@pytest.mark.parametrize("dtype", ["u1", "i4", "f4", "f8", "M8[s]"])
+def test_unique_by_all_threads(rng, dtype):
+    """So many that threads drop equal ones, with what is equal and has other bits."""
+    size = (9 << 20) // min(np.dtype(dtype).itemsize, 4)
+    a = rng.integers(-(1 << 20), 1 << 20, size).astype(dtype)
+    if a.dtype.kind == "f":
+        a[rng.integers(0, size, 9)] = np.array([0.0, -0.0, np.nan, -np.nan, -np.inf, -0.0, 0.0, -np.nan, np.nan])
+    if a.dtype.kind == "M":
+        a[rng.integers(0, size, 9)] = "NaT"
+    expected = np.unique(a)
+    np.testing.assert_array_equal(vortex.unique(a, threads=2), expected)
+    missing = int(expected[-1] != expected[-1])
+    down = np.concatenate([expected[: len(expected) - missing][::-1], expected[len(expected) - missing :]])
+    np.testing.assert_array_equal(vortex.unique(a, descending=True, threads=2), down)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_unique_of_what_is_equal(dtype):
+    zeros, nans = [0.0, -0.0], [np.nan, -np.nan]
+    for some in ([], zeros, zeros[:1], zeros[1:], nans, nans[1:], [*nans, *zeros], [1, *zeros], [-1, *zeros, *nans, 1]):
+        a = np.array(some, dtype)
+        np.testing.assert_array_equal(vortex.unique(a), np.unique(a))
+
+
 def test_select_and_unique_of_texts(rng):
     for dtype in TEXTS:
         a = values(rng, dtype, 500, "few")
