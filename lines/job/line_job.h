@@ -53,7 +53,7 @@ class RecordTooLong : public Error {
 //   job.start(bytes);
 //   while (...) job.take(records);
 //   job.end_forming();
-//   if (!job.in_memory()) job.reduce_runs(false);
+//   if (!job.in_memory()) job.reduce_runs(false, 1);
 //
 // With one thread the memory is one arena: it is filled, sorted, written, filled again. With more
 // it is two, unless all may fit in memory: an arena is sorted by all threads, and written by one
@@ -115,8 +115,8 @@ class LineJob final {
 
   // See LineRuns::reduce_to_one_merge(). By one thread where some records are kept apart, which are
   // read into memory to be compared.
-  void reduce_runs(bool in_half) {
-    runs_->reduce_to_one_merge(in_half, long_lines_->empty() ? &*team_ : nullptr);
+  void reduce_runs(bool in_half, unsigned most_parts) {
+    runs_->reduce_to_one_merge(in_half, most_parts, long_lines_->empty() ? &*team_ : nullptr);
   }
   // The last merge, see LineRuns::merge_all().
   std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1) {

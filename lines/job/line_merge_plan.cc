@@ -4,6 +4,7 @@
 #include "lines/job/line_plan.h"
 #include "lines/record/record_keys.h"
 #include "lines/runs/line_run.h"
+#include "lines/runs/run_division.h"
 #include "lines/text/input_text.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/plan/least_memory.h"
@@ -36,6 +37,12 @@ constexpr std::uint64_t kMostBuffer = std::uint64_t{256} << 10;
 
 // Merges of fewer runs at a time take so much more at most, that more threads have a part of each.
 constexpr std::uint64_t kMoreMerged = 4;
+// What is merged once more counts so many times: it is written and read besides, and one thread may
+// be all that merges it.
+constexpr double kTimesMergedAgain = 2;
+// Runs that have been merged may have so much more blocks than before: parts of them end within
+// one, and records share less with the one before.
+constexpr std::uint64_t kMoreBlocks = 16;
 
 // A part of a run keeps its first record, and its last, in the memory of a block each.
 bool can_divide(const LinePlan& plan, const LineMergeSize& size) {
@@ -138,6 +145,38 @@ std::uint64_t LinePlan::pass_order(const LineMergeSize& all, std::uint64_t left)
     return cost.passes == least.passes && cost.merged <= least.merged + least.merged / kMoreMerged;
   });
   return merges == 1 ? largest : runs_at_ease(size, merges);
+}
+
+// The same of what is left of such runs when some have been merged.
+std::uint64_t LinePlan::runs_at_ease_later(LineMergeSize size, unsigned merges) const {
+  const std::uint64_t now = runs_at_ease(size, merges);
+  size.blocks += size.blocks / kMoreBlocks + threads;
+  return now >= size.runs ? now : runs_at_ease(size, merges);
+}
+
+// Time is counted in runs that one thread merges. Where requests are expensive the disk is slower
+// than that.
+std::uint64_t LinePlan::runs_to_leave(const LineMergeSize& all, std::uint64_t most,
+                                      unsigned parts) const {
+  const std::uint64_t largest = most_runs(all.longest, all.blocks);
+  if (largest < 2 || all.longest > kMaxDividedRecord || request_cost_bytes >= kExpensiveRequest) {
+    return most;
+  }
+  const auto time = [&](std::uint64_t left, unsigned merges) {
+    return kTimesMergedAgain * static_cast<double>(cost_of_passes(all.runs, left, largest).merged) +
+           static_cast<double>(all.runs) / merges;
+  };
+  std::uint64_t best = most;
+  double least = time(most, 1);
+  for (unsigned merges = 2; merges <= std::min(parts, threads); ++merges) {
+    const std::uint64_t left = std::min(most, runs_at_ease_later(all, merges));
+    if (left < 2) break;
+    const double taken = time(left, merges);
+    if (taken >= least) continue;
+    best = left;
+    least = taken;
+  }
+  return best;
 }
 
 // Half of the memory is for records that cross the borders of blocks, for keys, and for copies.

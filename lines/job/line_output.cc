@@ -214,21 +214,27 @@ void LineOutput::write_at_once(const LineArena& sorted) {
       {reinterpret_cast<const char*>(text_.get()), static_cast<std::size_t>(out.bytes())});
 }
 
+// Where a part begins does not count the records that are kept apart, nor those that are not
+// wanted.
+bool LineOutput::has_parts() const noexcept {
+  return files_.output_has_places() && job_->long_lines().empty() && wanted() >= report_.records_in;
+}
+
+// How many equal records are dropped is not known beforehand, and so not where a part begins.
+unsigned LineOutput::most_parts_of_merge() const noexcept {
+  return has_parts() && !options_.order.unique ? job_->plan().threads : 1;
+}
+
 void LineOutput::write_sorted(std::uint64_t most_bytes) {
   const LinePlan& plan = job_->plan();
-  // Where a part begins does not count the records that are kept apart, nor those that are not
-  // wanted.
-  const bool in_parts =
-      files_.output_has_places() && job_->long_lines().empty() && wanted() >= report_.records_in;
   if (job_->in_memory()) {
-    const auto parts = divide_arena(job_->arena(), in_parts ? plan.writers_at_once() : 1,
+    const auto parts = divide_arena(job_->arena(), has_parts() ? plan.writers_at_once() : 1,
                                     plan.least_part_bytes(), job_->team());
     report_.merge_parts = static_cast<unsigned>(parts.size());
     if (parts.size() > 1) return write_parts(parts);
     return write_file(most_bytes, most_bytes, *parts.front());
   }
-  // How many equal records are dropped is not known beforehand, and so not where a part begins.
-  const auto merges = job_->merge_all(in_parts && !options_.order.unique ? plan.threads : 1);
+  const auto merges = job_->merge_all(most_parts_of_merge());
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) return write_parts(merges);
   guarded([&] { merges.front()->start(); }).throw_if_failed();

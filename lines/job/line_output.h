@@ -41,7 +41,9 @@ class LineOutput {
   void prepare_at_once(std::uint64_t most_bytes);
   // These records, sorted, to an output that is opened for that.
   void write_at_once(const LineArena& sorted);
-  // After the end_forming() of the job: all records, `most_bytes` at most.
+  // After the end_forming() of the job: how many parts the last merge may have, and all records,
+  // `most_bytes` at most.
+  unsigned most_parts_of_merge() const noexcept;
   void write_sorted(std::uint64_t most_bytes);
   // What the merge gives: `least_bytes` or more, if nothing becomes shorter meanwhile.
   void write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes);
@@ -56,6 +58,7 @@ class LineOutput {
   // A Cursor is a RunMerge or an ArenaPart.
   template <typename Cursor>
   void write_parts(const Cursors<Cursor>& sorted);
+  bool has_parts() const noexcept;
   std::uint64_t head_bytes() const noexcept;
   FileWriterBase open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes);
   void append_head(FramedOutput& out);

@@ -244,12 +244,12 @@ LineRun LineRuns::finish(LineRunWriter& writer) {
   return run;
 }
 
-void LineRuns::reduce_to_one_merge(bool in_half, detail::ThreadTeam* team) {
+void LineRuns::reduce_to_one_merge(bool in_half, unsigned most_parts, detail::ThreadTeam* team) {
   packing_of_parts_.clear();
   const LineMergeSize all = size_of(runs());
   const std::uint64_t most = plan_.most_runs(all.longest, all.blocks);
   const std::uint64_t of_half = in_half ? plan_.most_runs(all.longest, all.blocks, 2) : most;
-  const std::uint64_t left = of_half >= 2 ? of_half : most;
+  const std::uint64_t left = plan_.runs_to_leave(all, of_half >= 2 ? of_half : most, most_parts);
   if (size() <= std::max<std::uint64_t>(left, 1)) return;
   if (most < 2) {
     throw Error(ENOMEM, "merging lines of up to " + format_bytes(all.longest) + " with " +

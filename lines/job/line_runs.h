@@ -110,10 +110,10 @@ class LineRuns final : public RunList<LineRun> {
                               const WritePart& write, const EndOfPart& end_of);
 
   // Merges until one merge can take all that are left, in half of the memory if that is to do and
-  // two fit in it. Each run is written in parts by as many threads of the team as there is memory
-  // for; null: by the caller alone. Throws Error(ENOMEM) when the memory does not hold a merge of
-  // two.
-  void reduce_to_one_merge(bool in_half, detail::ThreadTeam* team);
+  // two fit in it; in `most_parts` at most, for which LinePlan::runs_to_leave() has some runs more
+  // merged. Each run is written in parts by as many threads of the team as there is memory for;
+  // null: by the caller alone. Throws Error(ENOMEM) when the memory does not hold a merge of two.
+  void reduce_to_one_merge(bool in_half, unsigned most_parts, detail::ThreadTeam* team);
   // The last merge, whose records come next: in several parts, `most_parts` at most, which lie one
   // behind the other and may be merged at the same time; in one where the memory or the runs are
   // small, or records are long.

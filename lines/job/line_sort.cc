@@ -266,7 +266,7 @@ void LineFiles::end_forming() {
 }
 
 void LineFiles::reduce_runs() {
-  if (!job_->in_memory()) job_->reduce_runs(false);
+  if (!job_->in_memory()) job_->reduce_runs(false, output_.most_parts_of_merge());
 }
 
 void LineFiles::write_output() {

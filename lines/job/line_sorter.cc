@@ -146,7 +146,7 @@ class LineSorter::Impl {
   void sort() {
     state_ = State::kFailed;
     job_.end_forming();
-    if (!job_.in_memory()) job_.reduce_runs(context_.shares_memory());
+    if (!job_.in_memory()) job_.reduce_runs(context_.shares_memory(), 1);
     context_.watch().begin(SortPhase::kWriting, std::nullopt);
     user_.store(pthread_self(), std::memory_order_relaxed);
     if (job_.in_memory()) {

@@ -60,17 +60,19 @@ class CountedKeys final : public RecordKeys {
   std::atomic<bool> begun_{false};
 };
 
-// Tells of the first read of a merge: runs are divided before, by other reads.
+// Tells of the first read of a merge, or of the last one: runs are divided before, by other reads.
 class FirstRead final : public FaultPlan {
  public:
-  explicit FirstRead(CountedKeys& keys) : keys_(keys) {}
+  explicit FirstRead(CountedKeys& keys, bool of_last = false) : keys_(keys), waits_(of_last) {}
+  void last_begins() noexcept { waits_.store(false); }
   PlannedFault decide(const Attempt& attempt, std::uint64_t /*number*/) noexcept override {
-    if (attempt.operation == Operation::kRead) keys_.begin();
+    if (attempt.operation == Operation::kRead && !waits_.load()) keys_.begin();
     return {};
   }
 
  private:
   CountedKeys& keys_;
+  std::atomic<bool> waits_;
 };
 
 // Runs that are formed of lines, and merged while the memory of the plan is larger than it said
@@ -114,7 +116,7 @@ class RunsOfLines {
   void reduce(std::uint64_t left) {
     plan.pool_blocks = 1;
     while (plan.most_runs(longest_, blocks_) < left) ++plan.pool_blocks;
-    runs->reduce_to_one_merge(false, &*team);
+    runs->reduce_to_one_merge(false, 1, &*team);
   }
   // What the runs that are left have, merged; equal records as many times as they are there.
   Lines rest() {
@@ -355,6 +357,40 @@ TEST_F(MergesToRuns, OfSorts) {
   }
 }
 
+// Of as many runs as leave the last merge too few blocks for two threads so few are left that
+// several have a part of it.
+TEST_F(MergesToRuns, LeaveTheLastMergeToAllThreads) {
+  std::mt19937_64 random;  // always the same, so that there are always as many parts
+  Lines lines;
+  for (int i = 0; i < 1'100'000; ++i) lines.push_back(std::to_string(random() % 100'000'000));
+  put_input(lines);
+  const Lines expected = sorted(lines, {});
+  options.resources.block_bytes = std::size_t{16} << 10;
+  options.resources.threads = 1;
+  EXPECT_EQ(expect_output(expected).merge_parts, 1u);
+  for (const unsigned threads : {2U, 7U, 16U}) {
+    if (kShadowMemory && threads > 2) continue;
+    SCOPED_TRACE(threads);
+    options.resources.threads = threads;
+    options.order = {};
+    use(counted());
+    const SortReport report = expect_output(expected);
+    ASSERT_GE(report.merge_parts, 2u);
+    EXPECT_GT(report.runs, 2 * report.plan.merge_order);
+    EXPECT_EQ(report.passes, 2u);
+    const auto keys = std::make_shared<CountedKeys>(report.merge_parts);
+    const auto first_read = std::make_shared<FirstRead>(*keys, true);
+    options.order.keys = keys;
+    use(first_read);
+    options.resources.progress = [&](const SortProgress& now) {
+      if (now.phase == SortPhase::kWriting) first_read->last_begins();
+    };
+    expect_output(expected);
+    options.resources.progress = {};
+    EXPECT_EQ(keys->of_threads().size(), report.merge_parts);
+  }
+}
+
 // Blocks of buffers, writers and ends, and packers beyond those of the threads, are in the pool.
 TEST(MergesToRunsPlan, TakesNoMoreThanTheMemory) {
   auto random = test_random();
@@ -423,6 +459,65 @@ TEST(MergesToRunsPlan, TakesNoMorePassesForMoreThreads) {
     }
   }
   EXPECT_GT(shrunk, 100u);
+}
+
+// Runs merged until so few are left, as often as they are: the first pass merges no more than it
+// must.
+std::uint64_t merged_until(std::uint64_t runs, std::uint64_t left, std::uint64_t order) {
+  if (runs <= left) return 0;
+  std::uint64_t reach = left, passes = 1;
+  for (; reach * order < runs; ++passes) reach *= order;
+  const std::uint64_t fewer = runs - reach;
+  return fewer + (fewer + order - 2) / (order - 1) + (passes - 1) * runs;
+}
+
+// What is merged before, and would not have to be, is half of what that saves the last merge at
+// most: of a part less than of a whole one.
+TEST(MergesToRunsPlan, LeavesFewWhereThatCostsLittle) {
+  auto random = test_random();
+  unsigned fewer = 0, merged = 0;
+  for (int round = 0; round < 5000; ++round) {
+    SortResources resources;
+    resources.memory_bytes = kMiB << random() % 8;
+    resources.threads = kThreads[random() % std::size(kThreads)];
+    resources.block_bytes = kMinBlockBytes << random() % 4;
+    if (random() % 8 == 0) resources.request_cost_bytes = 8 * kMiB;
+    LinePlan plan;
+    if (error_of([&] { plan = plan_lines(resources, 64 * kMiB << random() % 8); })) continue;
+    LineMergeSize size{.longest = random() % 8 == 0 ? 8192 * (1 + random() % 16) : 100,
+                       .blocks = random() % 10'000};
+    const std::uint64_t largest = plan.most_runs(size.longest, size.blocks);
+    if (largest < 2) continue;
+    size.runs = 1 + random() % (largest << random() % 6);
+    const std::uint64_t most = random() % 4 == 0 ? 2 + random() % (largest - 1) : largest;
+    const unsigned parts = 1 + static_cast<unsigned>(random() % plan.threads);
+    const std::uint64_t left = plan.runs_to_leave(size, most, parts);
+    SCOPED_TRACE(::testing::Message() << size.runs << " runs, at most " << most << " of " << largest
+                                      << ", left " << left << ", parts " << parts);
+    ASSERT_GE(left, std::min<std::uint64_t>(most, 2));
+    ASSERT_LE(left, most);
+    const auto threads_for = [&](std::uint64_t runs) {
+      LineMergeSize last = size;
+      last.runs = std::min(size.runs, runs);
+      // Merged runs may have a few blocks more.
+      if (runs < size.runs) last.blocks += last.blocks / 16 + plan.threads;
+      return std::min(plan.merges_at_once(last), parts);
+    };
+    const bool in_one = parts == 1 || size.longest > (64U << 10);
+    if (in_one || resources.request_cost_bytes) {
+      ASSERT_EQ(left, most);
+      continue;
+    }
+    const double before = threads_for(most), now = threads_for(left);
+    const auto more = static_cast<double>(merged_until(size.runs, left, largest) -
+                                          merged_until(size.runs, most, largest));
+    ASSERT_GE(now, before);
+    ASSERT_LE(more, static_cast<double>(size.runs) * (1 / before - 1 / now) / 2 + 1e-6);
+    merged += more > 0 ? 1 : 0;
+    fewer += left < most ? 1 : 0;
+  }
+  EXPECT_GT(fewer, 200u);
+  EXPECT_GT(merged, 50u);
 }
 
 }}  // namespace vortex::test::merges_to_runs_test
