@@ -11,8 +11,8 @@
 
 #include "sort/arrays/compared_entries.h"
 #include "sort/arrays/index_entries.h"
-#include "sort/arrays/large_groups.h"
 #include "sort/record/key_chunk.h"
+#include "vortex/detail/array/large_groups.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/record/sort_key.h"
@@ -72,6 +72,9 @@ class StringSort {
     std::size_t depth;
     unsigned text;
     std::size_t size() const noexcept { return static_cast<std::size_t>(end - begin); }
+    Range part(std::size_t from, std::size_t to) const noexcept {
+      return {begin + from, begin + to, depth, text};
+    }
   };
   using Scratch = typename Strings::Scratch;
 
@@ -173,9 +176,8 @@ class StringSort {
   template <typename Use>
   void in_parts(const Range& range, unsigned threads, const Use& use) {
     if (threads == 1) return use(range);
-    vortex::in_parts(range.size(), team_, [&](std::size_t begin, std::size_t end) {
-      use(Range{range.begin + begin, range.begin + end, range.depth, range.text});
-    });
+    vortex::in_parts(range.size(), team_,
+                     [&](std::size_t begin, std::size_t end) { use(range.part(begin, end)); });
   }
 
   // A range that is sorted by its chunks, and whose groups are being sorted.
@@ -368,26 +370,23 @@ class StringSort {
     const unsigned threads = team_.threads();
     const std::size_t large = std::max(kParallelEntries / 2, all.size() / (4 * threads));
     const std::size_t task_entries = std::max(kFewEntries, all.size() / (32 * threads));
-    const unsigned side_by_side = groups_at_once(all.size(), threads);
-    std::vector<Range> tasks, alone;
-    std::vector<Range> sorted{all};  // by their chunks
-    while (!sorted.empty()) {
-      std::vector<Range> groups;
-      for (const Range& range : sorted) cut_by_groups(range, large, task_entries, tasks, groups);
-      sorted.clear();
-      const std::size_t together = groups_for_all(groups, threads, side_by_side);
-      for (std::size_t i = 0; i < together; ++i) {
-        if (open_group(groups[i], threads)) sorted.push_back(groups[i]);
-      }
-      alone.insert(alone.end(), groups.begin() + static_cast<std::ptrdiff_t>(together),
-                   groups.end());
-    }
+    const unsigned side_by_side = detail::groups_at_once(all.size(), threads);
+    // They share out all but the sort of the next chunks, which is about a quarter of the work and
+    // has a thread for each kSortedByThread entries.
+    const auto time_for_all = [threads](std::size_t size) {
+      return size / threads + std::min(size, std::max(size / threads, detail::kSortedByThread)) / 4;
+    };
+    const auto [alone, tasks] = detail::share_out_groups(
+        all, large, task_entries, threads, side_by_side,
+        [](const Range& sorted, std::size_t i) { return sorted.begin[i].key; }, time_for_all,
+        [&](Range& group) { return open_group(group, threads); });
     const std::size_t runners = std::min<std::size_t>(side_by_side, alone.size());
     std::atomic<std::size_t> next{0};
-    team_.run(runners + tasks.size(), [&](std::size_t i) {
+    team_.run(runners + tasks.size(), [&, &alone = alone, &tasks = tasks](std::size_t i) {
       if (i >= runners) return sort_groups(tasks[i - runners]);
       for (std::size_t at = next++; at < alone.size(); at = next++) {
-        if (open_group(alone[at], 1)) sort_groups(alone[at]);
+        Range group = alone[at];
+        if (open_group(group, 1)) sort_groups(group);
       }
       release_sort_memory();  // other threads may be the next that sort large ones
     });

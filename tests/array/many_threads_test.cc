@@ -15,6 +15,7 @@
 #include <string_view>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "sort/memory/few_values.h"
@@ -305,6 +306,41 @@ TEST(ManyThreads, ByteStringsAreSortedToTheSameBytes) {
                  vortex::sort(some, number, {.order = order, .threads = with});
                });
       ASSERT_EQ(sorted, expected) << threads << " threads, small groups";
+    }
+  }
+}
+
+// Items of some shops, by shop and price. Few shops are for all threads, the others for a thread
+// each, side by side.
+TEST(ManyThreads, GroupsOfByteStringsAreSortedSideBySide) {
+  for (const unsigned threads :
+       test::kShadowMemory ? std::vector{16U} : std::vector{7U, 16U, 64U, 128U}) {
+    const std::size_t count = std::size_t{std::max(threads, 16U)} << 16;  // each has enough
+    std::vector<std::uint32_t> prices(count);
+    for (std::size_t i = 0; i < count; ++i)
+      prices[i] = static_cast<std::uint32_t>(i * 0x9e3779b1 % count);
+    for (const std::size_t shops : {1U, 3U, 12U, 1000U}) {
+      const auto numbers = [&](std::uint32_t price) {
+        return std::pair<std::uint64_t, std::uint64_t>(price % shops, price);
+      };
+      PackedKey<std::uint32_t, decltype(numbers)> key(numbers);
+      test::TeamCounts alone(shops <= 3 ? 1 : std::min<std::size_t>(threads, shops));
+      std::size_t by_all = 0;
+      std::vector<std::uint32_t> sorted = prices;
+      ByteKeySort<std::uint32_t, decltype(key)>(key, Order::kAscending, count / 32)
+          .run(std::span(sorted), threads,
+               [&](std::span<std::uint32_t> some, const auto& number, unsigned with) {
+                 with == 1 ? alone.add(some.size()) : static_cast<void>(++by_all);
+                 vortex::sort(some, number, {.threads = 1});
+               });
+      EXPECT_EQ(by_all, shops <= 3 ? 1 + shops : 1) << shops << " shops, " << threads;
+      EXPECT_EQ(alone.all(), shops <= 3 ? 0 : count) << shops << " shops, " << threads;
+      EXPECT_EQ(alone.of_threads().size(), shops <= 3 ? 0 : std::min<std::size_t>(threads, shops));
+      std::size_t at = 0;
+      for (std::size_t shop = 0; shop < shops; ++shop) {
+        for (std::size_t price = shop; price < count; price += shops)
+          ASSERT_EQ(sorted[at++], price) << shops << " shops, " << threads;
+      }
     }
   }
 }

@@ -269,38 +269,6 @@ TEST(LargeGroups, AreSortedSideBySideOrTogether) {
   }
 }
 
-struct Group {
-  std::size_t entries;
-  std::size_t size() const noexcept { return entries; }
-};
-
-// As soon as the threads have enough to sort together, no thread has much more to do than its share
-// in the longest of what goes on.
-TEST(LargeGroups, LeaveNoThreadAlone) {
-  for (const unsigned threads : {2U, 7U, 16U, 64U, 128U}) {
-    const std::size_t share = std::size_t{1} << 22, all = share * threads;
-    for (const std::size_t groups : {1U, 2U, 3U, 16U, 60U, 128U, 512U}) {
-      std::vector<Group> equal(groups, {all / groups});
-      const unsigned side_by_side = groups_at_once(all, threads);
-      EXPECT_EQ(side_by_side, threads);
-      const std::size_t together = groups_for_all(equal, threads, side_by_side);
-      EXPECT_TRUE(together == 0 || together == groups) << groups << " groups, " << threads;
-      if (groups >= 2 * threads) {
-        EXPECT_EQ(together, 0U);
-      } else if (groups == 1 || (groups <= 3 && threads >= 7)) {
-        EXPECT_EQ(together, groups);
-      }
-    }
-  }
-  // One is heavy, and there are many others.
-  std::vector<Group> some(100, {1000});
-  some[50] = {10'000'000};
-  EXPECT_EQ(groups_for_all(some, 16, 16), 1u);
-  EXPECT_EQ(some.front().size(), 10'000'000u);
-  EXPECT_EQ(groups_for_all(some, 1, 1), 0u);
-  EXPECT_EQ(groups_at_once(1000, 16), 1u);
-}
-
 // Records that have the same key, and the same text behind it, which long ones do not make.
 class SameStrings {
  public:

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <ranges>
 #include <span>
 #include <tuple>
@@ -19,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "vortex/detail/array/large_groups.h"
+#include "vortex/detail/array/sized_records.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/detail/record/key.h"
 
@@ -43,9 +44,9 @@ class ByteKeySort {
  public:
   // `sort_by_number(records, number, threads)` sorts stably, in the order that is asked for, by
   // number(record), a std::uint64_t, with so many threads at most.
-  // Groups of fewer than `several` records are for one thread; a test asks for smaller ones.
-  ByteKeySort(KeyFunction key, Order order, std::size_t several = 16 * kMinShare)
-      : key_(std::move(key)), order_(order), several_(several) {}
+  // With threads for them it is given one for each `by_thread` records; a test asks for fewer.
+  ByteKeySort(KeyFunction key, Order order, std::size_t by_thread = kByThread)
+      : key_(std::move(key)), order_(order), by_thread_(by_thread) {}
 
   // Throws what sort_by_number does and std::bad_alloc; the records are all there then, in any
   // order.
@@ -56,35 +57,29 @@ class ByteKeySort {
     }
     ThreadTeam team(static_cast<unsigned>(
         std::min<std::size_t>(ThreadTeam::resolve(threads), records.size() / kMinShare)));
-    const std::size_t parts = kPartsOfThread * team.threads();
-    std::vector<std::size_t> begins(parts + 1);
-    const std::size_t most_alone = std::max(records.size() / team.threads(), several_);
-    // What several threads sort, and then what one sorts while the others sort such groups, too.
-    std::vector<Group> groups = {{records, 0}}, waiting;
-    std::mutex mutex;
-    while (!groups.empty()) {
-      Group group = groups.back();
-      groups.pop_back();
-      if (group.word != 0 && !any_beyond(group, team, parts)) group.word = kLengths;
-      if (!sort(group, sort_by_number, threads)) continue;
-      for (std::size_t i = 0; i <= parts; ++i) begins[i] = first_of_part(group, i, parts);
-      team.run(parts, [&](std::size_t part) {
-        const std::span<T> own =
-            group.records.subspan(begins[part], begins[part + 1] - begins[part]);
-        for_each_equal({own, group.word}, [&](const Group& equal) {
-          if (equal.records.size() <= records.size() / parts) {
-            sort_alone(known(equal), sort_by_number);
-            return;
-          }
-          // One thread would still be busy with it when the others have ended.
-          const std::lock_guard lock(mutex);
-          (equal.records.size() <= most_alone ? waiting : groups).push_back(equal);
-        });
-      });
-    }
-    std::sort(waiting.begin(), waiting.end(),
-              [](const Group& a, const Group& b) { return a.records.size() > b.records.size(); });
-    team.run(waiting.size(), [&](std::size_t i) { sort_alone(known(waiting[i]), sort_by_number); });
+    const std::size_t parts = kPartsOfThread * team.threads(), task = records.size() / parts;
+    // The sort by the next word may be all there is to do.
+    const auto time_for_all = [&](std::size_t size) {
+      return std::min(size, std::max(size / team.threads(), by_thread_));
+    };
+    const auto open = [&](Group& group) {
+      ++group.word;
+      if (!any_beyond(group, team, parts)) group.word = kLengths;
+      return sort(group, sort_by_number, threads);
+    };
+    const Group all{records, 0};
+    sort(all, sort_by_number, threads);
+    // Large groups, too, are sorted by the word in which they are equal.
+    const auto shared = share_out_groups(
+        all, 2 * task, task, team.threads(), team.threads(),
+        [this](const Group& group, std::size_t i) { return word_of(group.records[i], group.word); },
+        time_for_all, open);
+    const std::size_t alone = shared.alone.size();
+    team.run(alone + shared.tasks.size(), [&](std::size_t i) {
+      const auto go_on = [&](const Group& group) { sort_alone(known(group), sort_by_number); };
+      if (i >= alone) return for_each_equal(shared.tasks[i - alone], go_on);
+      go_on({shared.alone[i].records, shared.alone[i].word + 1});
+    });
   }
 
  private:
@@ -96,11 +91,18 @@ class ByteKeySort {
   // The fewest records for each of several threads.
   static constexpr std::size_t kMinShare =
       std::min(std::size_t{1} << 16, (std::size_t{4} << 20) / sizeof(T) + 1);
-  static constexpr std::size_t kPartsOfThread = 4;
+  // What the sorts by a number give a thread.
+  static constexpr std::size_t kByThread =
+      sizeof(T) <= kMaxCarriedBytes ? kSortedByThread * (sizeof(T) <= 8 ? 2 : 1) : kMinShare;
+  static constexpr std::size_t kPartsOfThread = 8;
 
   struct Group {
     std::span<T> records;
     std::size_t word;  // the first that they may differ in; kLengths: they differ in length only
+    std::size_t size() const noexcept { return records.size(); }
+    Group part(std::size_t begin, std::size_t end) const {
+      return {records.subspan(begin, end - begin), word};
+    }
   };
   static constexpr std::size_t kLengths = static_cast<std::size_t>(-1);
 
@@ -134,18 +136,6 @@ class ByteKeySort {
       if (!sort(group, sort_by_number, 1)) continue;
       for_each_equal(group, [&](const Group& equal) { sort_or_wait(known(equal)); });
     }
-  }
-
-  // The first record of a part, which begins where the word changes. They are sorted by it.
-  std::size_t first_of_part(const Group& group, std::size_t part, std::size_t parts) const {
-    const std::span<T> records = group.records;
-    const std::size_t at = records.size() / parts * part;
-    if (part == 0 || part == parts) return part == 0 ? 0 : records.size();
-    const std::uint64_t before = word_of(records[at - 1], group.word);
-    const auto first = std::partition_point(
-        records.begin() + static_cast<std::ptrdiff_t>(at), records.end(),
-        [&](const T& record) { return word_of(record, group.word) == before; });
-    return static_cast<std::size_t>(first - records.begin());
   }
 
   // Calls body(group) for those whose word is equal, several each. They are sorted by it. Whether
@@ -257,7 +247,7 @@ class ByteKeySort {
 
   const KeyFunction key_;
   const Order order_;
-  const std::size_t several_;
+  const std::size_t by_thread_;
 };
 
 template <typename Key, typename Places>
