@@ -211,8 +211,9 @@ int vtx_sort_records_into(const void* records, size_t count, const vtx_record_fo
         records, count, by.record_bytes(),
         number != nullptr ? sort_key_of(*number, descending) : leading_key(by), sorted,
         wanted.threads);
-    if (number == nullptr && !by.leading_bits_decide())
-      sort_tied_records(static_cast<std::byte*>(sorted), count, by, wanted.threads);
+    if (number != nullptr || by.leading_bits_decide()) return;
+    vortex::detail::ThreadTeam team(threads_for_ties(count, wanted.threads));
+    sort_tied_records(static_cast<std::byte*>(sorted), count, by, team);
   });
 }
 
@@ -258,7 +259,8 @@ int vtx_argsort_records(const void* records, size_t count, const vtx_record_form
     with_places(places, place_bytes, count, [&](auto* to) {
       argsort_to(keys.source(), count, to, wanted.threads);
       if (by.leading_bits_decide()) return;
-      sort_tied_places(to, count, keys.source(), OrderOfPlaces(keys.record(0), by), wanted.threads);
+      vortex::detail::ThreadTeam team(threads_for_ties(count, wanted.threads));
+      sort_tied_places(to, count, keys.source(), OrderOfPlaces(keys.record(0), by), team);
     });
   });
 }
