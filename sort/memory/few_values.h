@@ -148,10 +148,16 @@ class FewValues {
     std::atomic<bool> too_many = false;
     shares.run([&](std::size_t share, std::size_t begin, std::size_t end) {
       if (too_many.load(std::memory_order_relaxed)) return;
-      if (!count(keys.subspan(begin, end - begin), compared, counted[share])) too_many = true;
+      if (count(keys.subspan(begin, end - begin), compared, counted[share])) {
+        put_in_order(counted[share], codec);
+      } else {
+        too_many = true;
+      }
     });
     if (too_many) return 0;
-    const Counts counts = joined(counted, codec);
+    join(counted, shares);
+    Counts& counts = counted.front();
+    for (ValueCount<Bits>& count : counts) codec.decode(&count.value, 1);
     // Vectors have up to twice the room that they need.
     constexpr std::size_t kShareBytes =
         sizeof(TableOfValues<Bits>) + 4 * TableOfValues<Bits>::kMax * sizeof(ValueCount<Bits>);
@@ -224,24 +230,38 @@ class FewValues {
     return true;
   }
 
-  // All together, a value once, in the order of the sort.
-  static Counts joined(const std::vector<Counts>& parts, const Codec& codec) {
-    Counts all;
-    for (const Counts& part : parts) all.insert(all.end(), part.begin(), part.end());
-    for (ValueCount<Bits>& count : all) codec.encode(&count.value, 1);
-    std::sort(all.begin(), all.end(),
-              [](const auto& a, const auto& b) { return a.value < b.value; });
+  // In the order of the sort.
+  static bool before(const ValueCount<Bits>& a, const ValueCount<Bits>& b) noexcept {
+    return a.value < b.value;
+  }
+  static void put_in_order(Counts& counts, const Codec& codec) {
+    for (ValueCount<Bits>& count : counts) codec.encode(&count.value, 1);
+    std::sort(counts.begin(), counts.end(), before);
+  }
+
+  // All together, a value once, become the first. Shares may have different values, so there are
+  // more of them the more threads there are: two lists each are merged by another thread.
+  static void join(std::vector<Counts>& counted, Shares& shares) {
+    for (std::size_t step = 1; step < counted.size(); step *= 2) {
+      shares.run([&](std::size_t share, std::size_t, std::size_t) {
+        if (share % (2 * step) != 0 || share + step >= counted.size()) return;
+        counted[share] = merged(counted[share], std::exchange(counted[share + step], {}));
+      });
+    }
+  }
+  static Counts merged(const Counts& a, const Counts& b) {
+    Counts both(a.size() + b.size());
+    std::merge(a.begin(), a.end(), b.begin(), b.end(), both.begin(), before);
     std::size_t size = 0;
-    for (const ValueCount<Bits>& count : all) {
-      if (size != 0 && all[size - 1].value == count.value) {
-        all[size - 1].count += count.count;
+    for (const ValueCount<Bits>& count : both) {
+      if (size != 0 && both[size - 1].value == count.value) {
+        both[size - 1].count += count.count;
       } else {
-        all[size++] = count;
+        both[size++] = count;
       }
     }
-    all.resize(size);
-    for (ValueCount<Bits>& count : all) codec.decode(&count.value, 1);
-    return all;
+    both.resize(size);
+    return both;
   }
 
   // Writes the part of the result that begins with its key `first`.

@@ -405,6 +405,27 @@ TEST(ManyThreads, ByteStringsAreGroupedBySeveral) {
   EXPECT_EQ(most, 2u);
 }
 
+// Each part of the array has its own values and some of its neighbours', so that every list of
+// counts that is merged with another one has some that the other one has not.
+TEST(ManyThreads, FewValuesOfEachAreJoined) {
+  auto random = test::test_random();
+  using Codec = NoCodec<std::uint32_t>;
+  for (const unsigned threads : {2u, 5u, 7u}) {
+    std::vector<std::uint32_t> keys((std::size_t{threads} << 20) + random() % 1000);
+    std::vector<std::uint32_t> chosen(threads * 200 + 200);
+    for (std::uint32_t& value : chosen) value = static_cast<std::uint32_t>(random());
+    const std::size_t share = keys.size() / threads + 1;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      const std::uint64_t word = random();
+      keys[i] = word % 4 == 0 ? 77 : chosen[i / share * 200 + word / 4 % 400];
+    }
+    std::vector<std::uint32_t> expected = keys;
+    std::sort(expected.begin(), expected.end());
+    EXPECT_NE((FewValues<std::uint32_t, Codec>::sort(keys, {}, threads)), 0u) << threads;
+    EXPECT_TRUE(keys == expected) << threads;
+  }
+}
+
 template <typename T>
 class NarrowKeysOfAll : public testing::Test {};
 using NarrowNumbers = testing::Types<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t>;
