@@ -36,18 +36,20 @@ void argsort_to(const detail::KeySource& keys, std::size_t count, Place* places,
   }
 }
 
-// The chunks of an array of elements of so many bytes; `count` gets how many these are.
+// The chunks of an array of elements, `what`, of so many bytes; `count` gets how many these are.
 inline std::vector<detail::WholeChunk> pieces_of(const vtx_chunk* chunks, std::size_t chunk_count,
-                                                 std::size_t element_bytes, std::size_t& count) {
+                                                 std::size_t element_bytes, const std::string& what,
+                                                 std::size_t& count) {
   expect_array(chunks, chunk_count, sizeof *chunks, "the chunks");
+  const std::string of_one = "the " + what + " of a chunk";
   std::vector<detail::WholeChunk> pieces;
   count = 0;
   for (std::size_t i = 0; i < chunk_count; ++i) {
-    expect_array(chunks[i].numbers, chunks[i].count, element_bytes, "the numbers of a chunk");
+    expect_array(chunks[i].numbers, chunks[i].count, element_bytes, of_one.c_str());
     pieces.push_back({chunks[i].numbers, chunks[i].count * element_bytes});
     count = detail::saturating_sum(count, chunks[i].count);
   }
-  expect_array(pieces.data(), count, element_bytes, "the numbers of all chunks");
+  expect_array(pieces.data(), count, element_bytes, ("the " + what + " of all chunks").c_str());
   return pieces;
 }
 

@@ -139,7 +139,7 @@ int vtx_sort_chunks(const vtx_chunk* chunks, size_t chunk_count, int number,
                     const vtx_sort_options* options) {
   return with_numbers(nullptr, 0, number, options, [&](const auto& form, const auto& wanted) {
     std::size_t count = 0;
-    const auto pieces = pieces_of(chunks, chunk_count, form.bytes, count);
+    const auto pieces = pieces_of(chunks, chunk_count, form.bytes, "numbers", count);
     vortex::detail::sort_joined(pieces, wanted.threads, [&](void* together) {
       vortex::detail::sort_numbers(together, form, count, wanted.threads);
     });

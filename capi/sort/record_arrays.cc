@@ -283,7 +283,7 @@ int vtx_sort_record_chunks(const vtx_chunk* chunks, size_t chunk_count,
     const auto wanted = options_of<vortex::SortOptions>(options);
     const vortex::RecordFormat by = record_format_of(format);
     std::size_t count = 0;
-    const auto pieces = pieces_of(chunks, chunk_count, by.record_bytes(), count);
+    const auto pieces = pieces_of(chunks, chunk_count, by.record_bytes(), "records", count);
     vortex::detail::sort_joined(pieces, wanted.threads, [&](void* together) {
       sort_records_of(together, count, format, by, wanted);
     });

@@ -163,8 +163,8 @@ std::uint64_t plan_forming(LinePlan& plan, std::uint64_t memory, std::size_t rea
   return blocks * plan.block_bytes;
 }
 
-// No more than have a text to begin with, where the length is known: to start others takes longer
-// than they save.
+// No more than have one of the longest texts to begin with, where the length is known: to start
+// others takes longer than they save. A plan whose texts are shorter has several for each.
 unsigned threads_worth(unsigned threads, std::optional<std::uint64_t> bytes) {
   const unsigned wanted = detail::ThreadTeam::resolve(threads);
   const std::uint64_t texts = detail::units_for(bytes.value_or(~std::uint64_t{0}), kMostText);

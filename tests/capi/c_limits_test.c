@@ -761,6 +761,9 @@ static void numbers_of_record_calls(void) {
   CHECK(vtx_argsort_records(record, 1, NULL, &place, 8, NULL) == -EINVAL);
   CHECK(vtx_select_records(record, 1, NULL, 0, NULL) == -EINVAL);
   CHECK(vtx_sort_record_chunks(&chunk, 1, NULL, NULL) == -EINVAL);
+  const vtx_chunk nothing = {NULL, 1};
+  CHECK(vtx_sort_record_chunks(&nothing, 1, &format, NULL) == -EINVAL);
+  CHECK_TEXT(vtx_strerror(NULL), "the records of a chunk are NULL");
   CHECK(vtx_sort_unique_strings(&string, 1, NULL, NULL) == -EINVAL);
   CHECK(string.bytes == record && string.length == 8);
 }

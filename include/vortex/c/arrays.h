@@ -16,7 +16,7 @@ extern "C" {
 
 typedef struct vtx_sort_options {
   int descending;
-  int stable;        // pairs with equal keys keep their order; records always do
+  int stable;        // pairs with equal keys keep their order; sorted records do anyway
   unsigned threads;  // that may work, the calling one included, and no more than there are usable
                      // cores; 0: that many; at most 4096
 } vtx_sort_options;
