@@ -136,7 +136,8 @@ void RecordFiles::write_file(const FileWriterOptions& options, std::uint64_t mos
                              const Writing& write) {
   FileWriterBase writer = files_.open_writer(*job_.pool(), options, most_bytes);
   const StreamStop stop(writer.stream(), options_.resources.stop);
-  PointerOutput pointer(writer.bytes(), record_bytes_, plan_.block_bytes);
+  PointerOutput pointer(writer.bytes(), record_bytes_, plan_.block_bytes, {},
+                        plan_.wide_of(options));
   WatchedOutput to(pointer, job_.watch());
   write(to);
   job_.watch().expect_going();
@@ -197,7 +198,7 @@ void RecordFiles::write_output() {
   const std::uint64_t bytes = bytes_to_write();
   job_.expect_write();
   if (job_.in_memory()) {
-    return write_file(plan_.writer, bytes, [&](RecordOutput& out) { job_.write(out, 0); });
+    return write_file(plan_.wide_writer(), bytes, [&](RecordOutput& out) { job_.write(out, 0); });
   }
   const std::size_t runs = job_.runs().size();
   job_.write_parts(most_parts(bytes), [&](const SortJob::PartMerges& merges) {

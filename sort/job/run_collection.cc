@@ -105,13 +105,13 @@ RecordOutput& RunCollection::begin(std::size_t write_behind, std::uint64_t most_
 }
 
 RecordOutput& RunCollection::begin_falling(std::size_t write_behind, std::uint64_t most_bytes,
-                                           std::uint64_t whole_bytes,
-                                           std::uint64_t expected_bytes) {
+                                           std::uint64_t whole_bytes, std::uint64_t expected_bytes,
+                                           std::size_t wide) {
   open();
   // Blocks that are packed are of no use in a file, nor is a run that may not have all records.
   const bool may_be_whole = empty() && whole_bytes <= most_bytes && !packing().may_pack_next();
   return falling_.emplace(order_, store(), write_behind, most_bytes, may_be_whole ? whole_bytes : 0,
-                          &packing(), watch().stop(), expected_bytes);
+                          &packing(), watch().stop(), expected_bytes, wide);
 }
 
 void RunCollection::end() {

@@ -43,7 +43,8 @@ class RunCollection final : public RunList<Run> {
   // The same for a run that comes in parts, from its last one on (FallingRunWriter). If there is
   // one folder, and it becomes the first run, of `whole_bytes`, it is as it is in a file.
   RecordOutput& begin_falling(std::size_t write_behind, std::uint64_t most_bytes,
-                              std::uint64_t whole_bytes, std::uint64_t expected_bytes);
+                              std::uint64_t whole_bytes, std::uint64_t expected_bytes,
+                              std::size_t wide);
   void begin_part(std::size_t bytes) { falling_->begin_part(bytes); }
   void end();
   void end_spilled();

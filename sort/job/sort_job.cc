@@ -292,9 +292,8 @@ RecordOutput& SortJob::begin_run(bool falls) {
   const std::size_t behind = plan_.run_write_behind;
   const std::uint64_t most = plan_.formation.most_run_bytes,
                       expected = 2 * plan_.memory_for_buckets();
-  // Several threads fill blocks of a run where several partition.
-  const std::size_t wide = plan_.formation.partition_threads > 1 ? behind / 2 : 0;
-  return falls ? runs_->begin_falling(behind, most, plan_.input_bytes.value_or(0), expected)
+  const std::size_t wide = plan_.blocks_for_rooms(behind);
+  return falls ? runs_->begin_falling(behind, most, plan_.input_bytes.value_or(0), expected, wide)
                : runs_->begin(behind, most, expected, wide);
 }
 

@@ -24,6 +24,7 @@
 #include "vortex/pipeline.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
+#include "vortex/thread/activity.h"
 #include "vortex/thread/masked_thread.h"
 
 namespace vortex { inline namespace v0 {
@@ -83,11 +84,14 @@ class ByteSorter::Machine {
     state_ = State::kFailed;
     job_.end_forming();
     if (job_.in_memory()) {
-      begin_output(most_output_blocks(plan().pool_blocks - plan().bucket_blocks));
+      const std::size_t most = plan().pool_blocks - plan().bucket_blocks;
+      const std::size_t wide = blocks_for_rooms(most);
+      begin_output(wide == 0 ? most_output_blocks(most) : most, wide);
     } else {
       reduce_runs();
       begin_output(most_output_blocks(plan().merging_blocks() -
-                                      plan().reading().least_buffers(job_.runs().size())));
+                                      plan().reading().least_buffers(job_.runs().size())),
+                   0);
     }
     state_ = State::kSorted;
   }
@@ -119,6 +123,13 @@ class ByteSorter::Machine {
     return std::min(most, output_blocks(std::clamp<std::size_t>(plan().pool_blocks / 16, 1, 4)));
   }
 
+  // Of `most` blocks that a pipeline of what is in memory takes; as many lie ready for who reads. A
+  // writer among others gives memory to them between two blocks.
+  std::size_t blocks_for_rooms(std::size_t most) const noexcept {
+    if (context_.shares_memory() || most <= output_blocks(0)) return 0;
+    return plan().blocks_for_rooms(most - output_blocks(0));
+  }
+
   // The pipeline may take more blocks than the writer of a file does, so fewer runs may have to do.
   // And others may want memory for as long as the array is read: no more than half is needed then.
   void reduce_runs() {
@@ -131,15 +142,15 @@ class ByteSorter::Machine {
     job_.runs().reduce_to(order);
   }
 
-  // Begins to write to the array, which takes `blocks` of the pool.
-  void begin_output(std::size_t blocks) {
+  // Begins to write to the array, which takes `blocks` of the pool; `wide` of these are for rooms.
+  void begin_output(std::size_t blocks, std::size_t wide) {
     const std::uint64_t bytes = job_.most_records() * plan().record_bytes;
     context_.watch().begin(SortPhase::kWriting, bytes);
     PipelineOptions options;
     options.name = "sorted records";
-    options.writer_comeback_blocks = plan().window_blocks - 1;
+    options.writer_comeback_blocks = plan().window_blocks - 1 + wide;
     options.reader_comeback_blocks = kComebackBlocks;
-    options.read_ahead_blocks = blocks - output_blocks(0);
+    options.read_ahead_blocks = blocks - output_blocks(wide);
     options.length_bytes = bytes;
     options.pool = job_.pool();
     channel_ = detail::make_channel(options);
@@ -151,20 +162,22 @@ class ByteSorter::Machine {
                              return channel_->await_room(block, given_up);
                            },
                        .wake = [this] { channel_->wake_writer(); }});
-    const int error = thread_.start(
-        [this, blocks, bytes] { write_output(plan().merging_blocks() - blocks, bytes); },
-        ThreadSignals::kOwnFaults);
+    const int error =
+        thread_.start([=, this, log = Working::log()] { write_output(blocks, wide, bytes, log); },
+                      ThreadSignals::kOwnFaults);
     if (error == 0) return;
     context_.end_lending();
     throw Error(error, "the system refuses a thread");
   }
 
-  // In the sorter's thread.
-  void write_output(std::size_t read_buffers, std::uint64_t bytes) noexcept {
+  // In the sorter's thread, which works for the log of who sorts.
+  void write_output(std::size_t blocks, std::size_t wide, std::uint64_t bytes,
+                    ActivityLog* log) noexcept {
     try {
-      PointerOutput pointer(writer_->data(), plan().record_bytes, plan().block_bytes);
+      const Working working(log, "sorter");
+      PointerOutput pointer(writer_->data(), plan().record_bytes, plan().block_bytes, {}, wide);
       WatchedOutput to(pointer, context_.watch());
-      job_.write(to, read_buffers);
+      job_.write(to, plan().merging_blocks() - blocks);
       context_.watch().expect_going();
       writer_->finish(bytes);
     } catch (const std::exception& exception) {

@@ -12,6 +12,7 @@
 #include "sort/plan/forming_plan.h"
 #include "sort/plan/least_memory.h"
 #include "sort/plan/memory_limits.h"
+#include "sort/runs/bucket_sorters.h"
 #include "sort/runs/partitioners.h"
 #include "sort/runs/run.h"
 #include "sort/runs/run_packing.h"
@@ -236,6 +237,22 @@ std::uint64_t RecordPlan::memory_taken_bytes() const noexcept {
   return pool_blocks * (block_bytes + bytes_beside_block()) + formation.scratch_bytes +
          forecast_memory_bytes + stream_memory_bytes + packing_memory_bytes +
          bytes_of_partitioners(*this);
+}
+
+std::size_t RecordPlan::blocks_for_rooms(std::size_t behind) const noexcept {
+  const std::size_t half = behind / 2;
+  const bool shared = BucketSorters::copiers_of(2, threads) > 1 &&
+                      half * block_bytes >= BucketSorters::kLeastSharedBytes;
+  return shared ? half : 0;
+}
+
+FileWriterOptions RecordPlan::wide_writer() const {
+  FileWriterOptions wide = writer;
+  const std::size_t behind = blocks_behind(writer, block_bytes);
+  wide.write_behind -= blocks_for_rooms(behind) * writer.write_behind / behind;
+  wide.comeback_blocks += FileWriterBase::blocks_needed(writer, block_bytes) -
+                          FileWriterBase::blocks_needed(wide, block_bytes);
+  return wide;
 }
 
 bool RecordPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs) {

@@ -95,6 +95,15 @@ struct RecordPlan : SortPlan {
     return std::uint64_t{bucket_blocks} * block_bytes;
   }
 
+  // Where several threads copy what is sorted: how many of `behind` blocks, which would be written
+  // behind it, are kept for rooms that they copy to (room_in_blocks()).
+  std::size_t blocks_for_rooms(std::size_t behind) const noexcept;
+  // `writer` with these, for what is sorted in memory.
+  FileWriterOptions wide_writer() const;
+  std::size_t wide_of(const FileWriterOptions& of_writer) const noexcept {
+    return of_writer.comeback_blocks + 1 - window_blocks;
+  }
+
   MergeReading reading() const noexcept { return {prefetch, disks, window_blocks}; }
   // How a merge of `runs` (2 to largest_merge_order()) divides the pool (SPAA, section 5), or each
   // of `merges` that go on side by side its share.

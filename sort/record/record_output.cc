@@ -25,6 +25,23 @@ std::size_t room_in_block(std::uint64_t done, std::size_t record_bytes, std::siz
   return static_cast<std::size_t>(room - room % record_bytes);
 }
 
+std::span<std::byte> room_in_blocks(std::byte* array, std::uint64_t done, std::size_t record_bytes,
+                                    std::size_t block_bytes, std::size_t wide,
+                                    std::uint64_t most_bytes) noexcept {
+  if (wide == 0) {
+    return {array + done,
+            room_in_block(done, record_bytes, block_bytes, static_cast<std::size_t>(most_bytes))};
+  }
+  const std::uint64_t end = (done / block_bytes + 1 + wide) * block_bytes;
+  auto bytes = static_cast<std::size_t>(std::min(end - done, most_bytes));
+  bytes -= bytes % record_bytes;
+  for (std::uint64_t at = detail::round_up(done, block_bytes); at < done + bytes;
+       at += block_bytes) {
+    *static_cast<volatile std::byte*>(array + at) = std::byte{};
+  }
+  return {array + done, bytes};
+}
+
 void append_records(RecordOutput& out, const std::byte* records, std::uint64_t count,
                     std::size_t record_bytes) {
   for (std::uint64_t left = count * record_bytes; left > 0;) {

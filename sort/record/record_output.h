@@ -20,22 +20,29 @@ namespace vortex { inline namespace v0 {
 inline constexpr std::size_t kMaxRoomBytes = std::size_t{256} << 10;
 std::size_t room_in_block(std::uint64_t done, std::size_t record_bytes, std::size_t block_bytes,
                           std::size_t most_bytes) noexcept;
+// The same room in the array of an output stream; but where the window of the stream has `wide`
+// blocks more than a record takes, what is left of the block and all of these, which any thread may
+// store to in any order then: the caller has touched them in theirs, and may wait in a fault here.
+std::span<std::byte> room_in_blocks(std::byte* array, std::uint64_t done, std::size_t record_bytes,
+                                    std::size_t block_bytes, std::size_t wide,
+                                    std::uint64_t most_bytes) noexcept;
 
 // Puts records one behind the other into the array of an output stream; the first bytes of them,
-// where there is a `head`, there.
+// where there is a `head`, there. The rooms behind it are as room_in_blocks().
 class PointerOutput final : public RecordOutput {
  public:
   PointerOutput(std::byte* to, std::size_t record_bytes, std::size_t block_bytes,
-                std::span<std::byte> head = {})
+                std::span<std::byte> head = {}, std::size_t wide = 0)
       : to_(to),
         record_bytes_(record_bytes),
         block_bytes_(block_bytes),
+        wide_(wide),
         head_(head),
         in_both_(head.size() % record_bytes == 0 ? 0 : record_bytes) {}
 
   std::span<std::byte> room(std::size_t most_bytes) override {
     if (!head_.empty()) return room_of_head(most_bytes);
-    return {to_ + done_, room_in_block(done_, record_bytes_, block_bytes_, most_bytes)};
+    return room_in_blocks(to_, done_, record_bytes_, block_bytes_, wide_, most_bytes);
   }
   void written(std::size_t bytes) override {
     head_.empty() ? void(done_ += bytes) : written_to_head(bytes);
@@ -48,6 +55,7 @@ class PointerOutput final : public RecordOutput {
   std::byte* to_;
   std::size_t record_bytes_;
   std::size_t block_bytes_;
+  std::size_t wide_;
   std::uint64_t done_ = 0;     // behind the head
   std::span<std::byte> head_;  // what is free of it
   std::vector<std::byte> in_both_;

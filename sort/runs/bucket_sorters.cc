@@ -95,7 +95,6 @@ void BucketSorters::sort(std::size_t part) noexcept {
 }
 
 void BucketSorters::pass_on(RecordOutput& out) {
-  constexpr std::size_t kPieceBytes = std::size_t{128} << 10, kLeastPieces = 4;
   const Part& part = work_[sorted_in_];
   const auto& [bucket, index, is_left] = part;
   const std::size_t record_bytes = order_.record_bytes();

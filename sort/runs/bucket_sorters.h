@@ -18,6 +18,11 @@ namespace vortex { inline namespace v0 {
 // part is left to the caller, who then has the whole scratch to itself. For one thread at a time.
 class BucketSorters {
  public:
+  // A piece of a bucket that is passed on, and how large a room is at least that several copy to.
+  static constexpr std::size_t kPieceBytes = std::size_t{128} << 10;
+  static constexpr std::size_t kLeastPieces = 4;
+  static constexpr std::size_t kLeastSharedBytes = kLeastPieces * kPieceBytes;
+
   // As scatter() has left it.
   struct Bucket {
     std::byte* records = nullptr;

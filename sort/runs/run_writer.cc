@@ -81,18 +81,8 @@ std::span<std::byte> RunWriter::room(std::size_t most_bytes) {
   if (bytes_ + record_bytes_ > most) {
     throw Error(EFBIG, "a run is longer than the " + format_bytes(most) + " announced");
   }
-  if (wide_ == 0) {
-    return {to_ + bytes_, room_in_block(bytes_, record_bytes_, block_bytes_, most_bytes)};
-  }
-  const std::uint64_t end = std::min((bytes_ / block_bytes_ + 1 + wide_) * block_bytes_, most);
-  auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(end - bytes_, most_bytes));
-  bytes = bytes / record_bytes_ * record_bytes_;
-  // Blocks come in order, by faults of this thread.
-  for (std::uint64_t at = detail::round_up(bytes_, block_bytes_); at < bytes_ + bytes;
-       at += block_bytes_) {
-    *static_cast<volatile std::byte*>(to_ + at) = std::byte{};
-  }
-  return {to_ + bytes_, bytes};
+  return room_in_blocks(to_, bytes_, record_bytes_, block_bytes_, wide_,
+                        std::min<std::uint64_t>(most - bytes_, most_bytes));
 }
 
 // When a merge has used up the last whole record of a block, it touches the next one.
@@ -122,24 +112,27 @@ void RunWriter::note_forecast(std::uint64_t end) {
 FallingRunWriter::FallingRunWriter(const RecordOrder& order, RunStore& store,
                                    std::size_t write_behind, std::uint64_t most_bytes,
                                    std::uint64_t whole_bytes, RunPacking* packing,
-                                   const std::stop_token& stop, std::uint64_t expected_bytes)
+                                   const std::stop_token& stop, std::uint64_t expected_bytes,
+                                   std::size_t wide)
     : RunOutput(order, store.block_bytes()),
       whole_blocks_(whole_bytes == 0 ? 0 : store.blocks_of(whole_bytes)),
       last_lacks_(static_cast<std::size_t>(whole_blocks_ * block_bytes_ - whole_bytes)),
+      wide_(std::min(wide, write_behind - KeptBlocks::kCount - 1)),
       blocks_kept_(store.pool()),
       kept_bytes_(last_lacks_),
       lacking_(last_lacks_),
       in_two_(record_bytes_) {
   std::memset(blocks_kept_.bytes(keeping_), 0, block_bytes_);
   stream_.emplace(
-      store, RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_),
-                                .write_behind = write_behind - KeptBlocks::kCount,
-                                .most_bytes = most_bytes + block_bytes_,
-                                .expected_bytes = expected_bytes,
-                                .packing = packing,
-                                .parts = &parts_,
-                                .blocks = whole_blocks_,
-                                .stop = stop});
+      store,
+      RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_) + wide_,
+                         .write_behind = write_behind - KeptBlocks::kCount - wide_,
+                         .most_bytes = most_bytes + block_bytes_,
+                         .expected_bytes = expected_bytes,
+                         .packing = packing,
+                         .parts = &parts_,
+                         .blocks = whole_blocks_,
+                         .stop = stop});
   to_ = stream_->bytes();
 }
 
@@ -191,7 +184,7 @@ std::span<std::byte> FallingRunWriter::room(std::size_t most_bytes) {
     room_ = in_two_;
   } else {
     if (bytes_ + record_bytes_ > blocks_ * block_bytes_) note_forecast(last_);
-    room_ = {to_ + bytes_, room_in_block(bytes_, record_bytes_, block_bytes_, most_bytes)};
+    room_ = room_in_blocks(to_, bytes_, record_bytes_, block_bytes_, wide_, most_bytes);
   }
   return room_;
 }
@@ -203,18 +196,28 @@ void FallingRunWriter::written(std::size_t bytes) {
   if (to_keep_ >= record_bytes_) {
     keep_at_ += bytes;
     to_keep_ -= bytes;
-  } else {
-    if (to_keep_ != 0) {
-      const std::size_t behind = record_bytes_ - to_keep_;
-      std::memcpy(keep_at_, in_two_.data(), to_keep_);
-      std::memcpy(to_ + bytes_, in_two_.data() + to_keep_, behind);
-      bytes = behind;
-      to_keep_ = 0;
-    }
-    bytes_ += bytes;
+  } else if (to_keep_ != 0) {
+    const std::size_t behind = record_bytes_ - to_keep_;
+    std::memcpy(keep_at_, in_two_.data(), to_keep_);
+    std::memcpy(to_ + bytes_, in_two_.data() + to_keep_, behind);
+    to_keep_ = 0;
+    bytes_ += behind;
     if (bytes_ > blocks_ * block_bytes_) ++blocks_;
+  } else {
+    enter_blocks(room_.data(), bytes);
+    bytes_ += bytes;
   }
   if (left_ == 0) end_part();
+}
+
+// Of each block but the last that the records go to: room() has noted the newest one, unless the
+// next record ended in it.
+void FallingRunWriter::enter_blocks(const std::byte* records, std::size_t bytes) {
+  for (; bytes_ + bytes > blocks_ * block_bytes_; ++blocks_) {
+    const auto here = static_cast<std::size_t>(blocks_ * block_bytes_ - bytes_);
+    const std::size_t whole = here - here % record_bytes_;
+    if (whole != 0) note_forecast(records + whole - record_bytes_);
+  }
 }
 
 // What was kept is behind the part, in the last of its blocks.

@@ -131,10 +131,11 @@ class FallingRunWriter final : public RunOutput {
   // own if it has. The rest as for RunWriter.
   FallingRunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
                    std::uint64_t most_bytes, std::uint64_t whole_bytes, RunPacking* packing,
-                   const std::stop_token& stop, std::uint64_t expected_bytes);
+                   const std::stop_token& stop, std::uint64_t expected_bytes, std::size_t wide = 0);
   // The next records are so many bytes. Throws Error(EFBIG) when the run would be longer than was
   // said.
   void begin_part(std::size_t bytes);
+  // As of a RunWriter, but for what is kept.
   std::span<std::byte> room(std::size_t most_bytes) override;
   void written(std::size_t bytes) override;
 
@@ -166,6 +167,7 @@ class FallingRunWriter final : public RunOutput {
     return blocks_kept_.bytes(keeping_) + block_bytes_ - kept_bytes_;
   }
   void add_blocks(std::uint64_t blocks);
+  void enter_blocks(const std::byte* records, std::size_t bytes);
   void note_forecast(const std::byte* record);
   void note_forecast_of_kept(const std::byte* record_before);
   void end_part();
@@ -173,6 +175,7 @@ class FallingRunWriter final : public RunOutput {
   FallingParts parts_;
   const std::uint64_t whole_blocks_;
   const std::size_t last_lacks_;  // bytes that the last block of the run does not have
+  const std::size_t wide_;
   KeptBlocks blocks_kept_;
   std::optional<RunStream> stream_;
   std::byte* to_ = nullptr;

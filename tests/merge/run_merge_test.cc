@@ -147,18 +147,22 @@ vortex::Run write_run(const RecordOrder& order, RunStore& store, const Bytes& re
   return writer.finish();
 }
 
-// The same in parts, from the last one on. A run that is not packed may be foretold to be whole,
-// and is then, or is shorter. The first of a store lies there as in a file.
+// The same in parts, from the last one on, with wide rooms where the pool has blocks for them. A
+// run that is not packed may be foretold to be whole, and is then, or is shorter. The first of a
+// store lies there as in a file.
 vortex::Run write_falling_run(const RecordOrder& order, RunStore& store, const Bytes& records,
                               RunCompression compression, bool is_first, std::mt19937_64& random) {
   const std::size_t record_bytes = order.record_bytes();
   RunPacking packing(compression, kBlock, record_bytes);
   const bool is_foretold = !packing.may_pack() && random() % 2 == 0;
   const std::uint64_t longer = random() % 2 == 0 ? 0 : random() % (4 * kBlock) / record_bytes;
-  FallingRunWriter writer(order, store, kWriteBehind, std::uint64_t{64} << 20,
+  const std::size_t most_wide =
+      store.pool().block_count() - RunWriter::blocks_needed(kBlock, record_bytes, kWriteBehind);
+  const std::size_t wide = random() % (std::min<std::size_t>(most_wide, 6) + 1);
+  FallingRunWriter writer(order, store, kWriteBehind + wide, std::uint64_t{64} << 20,
                           is_foretold ? records.size() + longer * record_bytes : 0, &packing, {},
-                          kAsLongAsMayBe);
-  const std::size_t most = 1 + random() % (6 * kBlock) / record_bytes;
+                          kAsLongAsMayBe, wide);
+  const std::size_t most = 1 + random() % ((random() % 4 == 0 ? 40 : 6) * kBlock) / record_bytes;
   for (std::size_t left = records.size() / record_bytes; left > 0;) {
     const std::size_t count = std::min<std::size_t>(left, 1 + random() % most);
     left -= count;

@@ -5,18 +5,29 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <map>
 #include <memory>
+#include <regex>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "sort/record/format_order.h"
+#include "tests/sort/pushed_sorts.h"
 #include "tests/sort/record_lists.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/file_text.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/thread/team_counts.h"
 #include "vortex/detail/merge/record_kernels.h"
+#include "vortex/external_sort.h"
+#include "vortex/sorter.h"
 #include "vortex/thread/activity.h"
 
 namespace vortex::bucket_sorters_test { namespace {
@@ -279,6 +290,177 @@ TEST(BucketSorters, WhoPassesOnCopiesARestAlone) {
       if (threads < 4) break;
     }
     EXPECT_EQ(share, threads >= 4) << threads;
+  }
+}
+
+// The same to the outputs that sorts have: a file, a sorter's array, and a run that falls. A copy
+// of a piece is a span in a log or a trace; where several copy, what nobody shares has none there.
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+// Who passes on may have copied all of a sort before others are there.
+constexpr int kTurns = 100;
+
+// The pieces that each thread has copied.
+using Pieces = std::vector<std::size_t>;
+
+Pieces pieces_in_trace(const std::string& path) {
+  const std::string text = test::file_text(path);
+  const std::regex copy(R"re("name":"copy","pid":\d+,"tid":(\d+))re");
+  std::map<std::string, std::size_t> of_threads;
+  for (std::sregex_iterator at(text.begin(), text.end(), copy), end; at != end; ++at) {
+    ++of_threads[(*at)[1]];
+  }
+  Pieces pieces;
+  for (const auto& [thread, count] : of_threads) pieces.push_back(count);
+  return pieces;
+}
+
+Pieces pieces_in(const ActivityLog& log) {
+  EXPECT_EQ(log.spans_lost(), 0U);
+  std::map<std::uint32_t, std::size_t> of_threads;
+  for (const Span& span : log.spans()) {
+    if (span.kind == SpanKind::kCopy) ++of_threads[span.track];
+  }
+  Pieces pieces;
+  for (const auto& [thread, count] : of_threads) pieces.push_back(count);
+  return pieces;
+}
+
+// From four threads on, three quarters and more of the bytes are in pieces that any of the copiers
+// may take, so that who passes on copies no more than the rest and its share; and several do.
+template <typename Sort>
+void expect_shared(unsigned threads, std::uint64_t bytes, const Sort& sort) {
+  SCOPED_TRACE(threads);
+  bool several = false;
+  for (int turn = 0; turn < kTurns && !several && !testing::Test::HasFailure(); ++turn) {
+    const Pieces pieces = sort();
+    several = pieces.size() > 1;
+    EXPECT_LE(pieces.size(), threads / 4 + 1);
+    if (threads < 4) break;
+    std::size_t all = 0;
+    for (const std::size_t some : pieces) all += some;
+    EXPECT_GE(all * BucketSorters::kPieceBytes, bytes / 4 * 3);
+  }
+  EXPECT_EQ(several, threads >= 4);
+}
+
+std::vector<unsigned> counts_of_threads() {
+  if constexpr (test::kShadowMemory) return {7};
+  return {2, 7, 16};
+}
+
+struct SortedFile {
+  SortedFile() : folder(test::fast_folder()) {
+    options.inputs = {folder.file("in")};
+    options.output = folder.file("out");
+    options.trace = folder.file("trace");
+    options.format = RecordFormat(8, {parse_record_key("0:8:u64")});
+    options.resources.folders = {folder.path().string()};
+  }
+
+  void put(const std::vector<std::uint64_t>& numbers) const {
+    test::put_file_text(folder.file("in"), {reinterpret_cast<const char*>(numbers.data()),
+                                            numbers.size() * sizeof numbers[0]});
+  }
+  void expect(const std::vector<std::uint64_t>& numbers) const {
+    const std::string text = test::file_text(folder.file("out"));
+    ASSERT_EQ(text.size(), numbers.size() * sizeof numbers[0]);
+    EXPECT_EQ(std::memcmp(text.data(), numbers.data(), text.size()), 0);
+  }
+
+  test::TemporaryFolder folder;
+  ExternalSortOptions options;
+};
+
+TEST(BucketSorters, SeveralCopyToAFile) {
+  SortedFile file;
+  std::vector<std::uint64_t> numbers = test::random_numbers(6 * kMiB);
+  file.put(numbers);
+  test::put_in_order(numbers);
+  file.options.resources.memory_bytes = 1024 * kMiB;
+  for (const unsigned threads : counts_of_threads()) {
+    file.options.resources.threads = threads;
+    expect_shared(threads, 48 * kMiB, [&] {
+      EXPECT_EQ(external_sort(file.options).runs, 0U);
+      file.expect(numbers);
+      return pieces_in_trace(file.options.trace);
+    });
+  }
+}
+
+// Of equal records the first of a room stay, and the next room begins behind them; records straddle
+// blocks.
+TEST(BucketSorters, SeveralCopyToRoomsOfWhichAPartIsUsed) {
+  auto random = test::test_random();
+  SortedFile file;
+  file.options.format = RecordFormat(100, {parse_record_key("0:8")});
+  file.options.resources.memory_bytes = 512 * kMiB;
+  const FormatOrder order(*file.options.format);
+  for (const bool unique : {false, true}) {
+    SCOPED_TRACE(unique);
+    RecordList list = test::make_records(Shape::kRandom, 100, 500'000, random);
+    if (unique) {
+      for (std::size_t i = 0; i < list.count(); i += 1 + random() % 3) {
+        std::memcpy(list.bytes.data() + i * 100, list.at(random() % list.count()), 8);
+      }
+    }
+    test::write_file(file.folder.file("in"), list.bytes);
+    RecordList expected = stably_sorted(order, list);
+    if (unique) expected = firsts_of_equal(order, expected);
+    file.options.unique = unique;
+    for (const unsigned threads : counts_of_threads()) {
+      SCOPED_TRACE(threads);
+      file.options.resources.threads = threads;
+      EXPECT_EQ(external_sort(file.options).runs, 0U);
+      EXPECT_TRUE(test::same_bytes(test::read_file(file.options.output), expected.bytes));
+      EXPECT_TRUE(threads < 4 || !pieces_in_trace(file.options.trace).empty());
+      if (unique) continue;
+      RecordSorter sorter(file.options.resources, *file.options.format);
+      sorter.push(list.bytes);
+      sorter.sort();
+      EXPECT_EQ(std::memcmp(sorter.data(), expected.bytes.data(), expected.bytes.size()), 0);
+    }
+  }
+}
+
+TEST(BucketSorters, SeveralCopyToARunThatFalls) {
+  SortedFile file;
+  std::vector<std::uint64_t> numbers(20 * kMiB);
+  for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = 3 * (numbers.size() - i);
+  file.put(numbers);
+  std::ranges::reverse(numbers);
+  file.options.resources.memory_bytes = 160 * kMiB;
+  for (const unsigned threads : counts_of_threads()) {
+    file.options.resources.threads = threads;
+    expect_shared(threads, 160 * kMiB, [&] {
+      EXPECT_EQ(external_sort(file.options).runs, 1U);
+      file.expect(numbers);
+      return pieces_in_trace(file.options.trace);
+    });
+  }
+}
+
+TEST(BucketSorters, SeveralCopyToTheArrayOfASorter) {
+  const test::TemporaryFolder folder(test::fast_folder());
+  const std::vector<std::uint64_t> numbers = test::random_numbers(6 * kMiB);
+  std::vector<std::uint64_t> expected = numbers;
+  test::put_in_order(expected);
+  SortResources resources;
+  resources.folders = {folder.path().string()};
+  resources.memory_bytes = 512 * kMiB;
+  for (const unsigned threads : counts_of_threads()) {
+    resources.threads = threads;
+    expect_shared(threads, 48 * kMiB, [&] {
+      ActivityLog log(100'000);
+      {
+        const Working working(&log, "who pushes");
+        Sorter<std::uint64_t> sorter(resources);
+        sorter.push(numbers);
+        sorter.sort();
+        EXPECT_EQ(sorter.counts().runs, 0U);
+        EXPECT_TRUE(std::ranges::equal(std::span(sorter.data(), expected.size()), expected));
+      }
+      return pieces_in(log);
+    });
   }
 }
 

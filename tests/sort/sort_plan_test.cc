@@ -56,6 +56,10 @@ void expect_consistent(const RecordPlan& plan) {
   const std::size_t writing = FileWriterBase::blocks_needed(plan.writer, plan.block_bytes);
   EXPECT_EQ(reading + writing + plan.bucket_blocks, plan.pool_blocks);
   EXPECT_LE(plan.window_blocks + plan.run_write_behind, writing);
+  const FileWriterOptions wide = plan.wide_writer();
+  EXPECT_EQ(FileWriterBase::blocks_needed(wide, plan.block_bytes), writing);
+  EXPECT_GE(wide.write_behind, 1U);
+  EXPECT_EQ(wide.comeback_blocks + 1, plan.window_blocks + plan.wide_of(wide));
   EXPECT_GE(plan.formation.buckets, 2U);
   EXPECT_EQ(plan.run_bytes % request.record_bytes, 0U);
   EXPECT_LE(plan.run_bytes, (plan.bucket_blocks - plan.formation.buckets) * plan.block_bytes);
@@ -167,6 +171,28 @@ TEST(SortPlan, SeveralThreadsPartitionWhereManySort) {
   EXPECT_EQ(threads_of(64, 4096 * kMiB), 32U);
   EXPECT_EQ(threads_of(128, 4096 * kMiB), 64U);
   EXPECT_EQ(threads_of(32, 16 * kMiB), 1U);
+}
+
+// Where several copy, a writer of what is in memory has rooms that they share; else none.
+TEST(SortPlan, RoomsAreAsWideAsCopiersTake) {
+  for (const unsigned threads : kManyThreads) {
+    for (const std::uint64_t mib : {64U, 1024U}) {
+      SCOPED_TRACE(std::to_string(threads) + " threads, " + std::to_string(mib) + " MiB");
+      SortPlanRequest request = request_of(mib / 4 * kMiB, 8, mib * kMiB);
+      request.threads = threads;
+      request.scratch_per_record = 8;
+      const RecordPlan plan = consistent_plan(request);
+      ASSERT_TRUE(plan.in_memory());
+      const std::size_t wide = plan.wide_of(plan.wide_writer());
+      EXPECT_EQ(plan.wide_of(plan.writer), 0U);
+      if (threads < 4) {
+        EXPECT_EQ(wide, 0U);
+      } else {
+        EXPECT_GE(wide * plan.block_bytes, BucketSorters::kLeastSharedBytes);
+        EXPECT_LE(wide, blocks_behind(plan.writer, plan.block_bytes) / 2);
+      }
+    }
+  }
 }
 
 // What is partitioned at a time has a stripe of 256 KiB for each who partitions, and more of it is
