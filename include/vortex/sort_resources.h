@@ -135,7 +135,7 @@ struct VORTEX_EXPORT SortPlan {
 
   // Run formation: of records of one length, into buckets; of others, in an arena.
   unsigned buckets = 0;
-  unsigned partition_threads = 0;           // that put records to buckets
+  unsigned partition_threads = 0;           // that put records to buckets, while none sorts
   std::size_t bucket_blocks = 0;            // of the pool
   std::size_t scratch_bytes = 0;            // for sorting buckets
   std::uint64_t forecast_memory_bytes = 0;  // the tables of the blocks on disk

@@ -81,9 +81,8 @@ void set_run_bytes(RecordPlan& plan, bool forms_runs) {
 
 namespace {
 
-// That partitioners take at a time, in a small part of the pool.
-std::size_t batch_blocks(const RecordPlan& plan) {
-  const unsigned threads = plan.formation.partition_threads;
+// That so many partitioners take at a time, in a small part of the pool.
+std::size_t batch_blocks(const RecordPlan& plan, unsigned threads) {
   if (threads == 1) return 1;
   const std::size_t wanted = detail::units_for(threads * kStripeBytes, plan.block_bytes);
   return std::clamp<std::size_t>(plan.pool_blocks / 32, 1, wanted);
@@ -115,7 +114,7 @@ bool divide_for_runs(RecordPlan& plan, bool forms_runs) {
   // Generous queues first; a small pool does with less.
   const std::size_t grouped = std::max(plan.block_bytes, std::size_t{512} << 10);
   const std::size_t disks = plan.disks;
-  const std::size_t batch = batch_blocks(plan);
+  const std::size_t batch = batch_blocks(plan, plan.formation.partitioners_beside());
   const std::size_t ahead = std::max<std::size_t>(4, 2 * batch * plan.block_bytes / grouped);
   const std::size_t behind = std::max<std::size_t>(2 * disks + 2, Disk::copiers_for(plan.threads));
   const bool is_divided = (batch > 1 && divide(grouped, ahead, behind, batch)) ||
@@ -123,6 +122,10 @@ bool divide_for_runs(RecordPlan& plan, bool forms_runs) {
                           divide(plan.block_bytes, 4, 2 * disks + 2, 1) ||
                           divide(plan.block_bytes, 2, 2, 1) || divide(plan.block_bytes, 1, 1, 1);
   if (!is_divided) return false;
+  // What is pushed lies in no block of the pool.
+  if (plan.request.pushed) {
+    plan.formation.batch_blocks = batch_blocks(plan, plan.formation.partition_threads);
+  }
   // In few blocks, those that are on their way to the disks would make runs much shorter.
   plan.formation.emits_beside &= plan.bucket_blocks >= KeyRanges::kFewBlocks;
   set_run_bytes(plan, forms_runs);
@@ -155,13 +158,14 @@ bool sorts_in_parts(const RecordPlan& plan) {
   return plan.formation.scratch_bytes < bucket_bytes / plan.record_bytes * of_record;
 }
 
-// As many as find a stripe each in a small part of the memory, or in a block.
-unsigned threads_to_partition(unsigned threads, std::uint64_t memory_bytes,
-                              std::size_t block_bytes) noexcept {
+// As many as find a stripe each in a small part of the memory, or in a block. Others read, sort and
+// write meanwhile.
+unsigned threads_to_partition(unsigned threads, std::uint64_t memory_bytes, std::size_t block_bytes,
+                              bool alone) noexcept {
   const std::uint64_t most = std::max<std::uint64_t>(
       {memory_bytes / 64 / kStripeBytes, block_bytes / Partitioners::kMinBytes, 1});
-  if (threads < kLeastPartitionedBy) return 1;
-  return static_cast<unsigned>(std::min<std::uint64_t>(threads / 2, most));
+  const unsigned wanted = alone ? threads : threads < kLeastPartitionedBy ? 1 : threads / 2;
+  return static_cast<unsigned>(std::min<std::uint64_t>(wanted, most));
 }
 
 unsigned buckets_for(unsigned threads) noexcept {

@@ -29,8 +29,9 @@ unsigned buckets_for(unsigned threads) noexcept;
 // Whether smaller blocks would occupy more threads while runs are formed.
 bool lacks_buckets(const RecordPlan& plan);
 
-unsigned threads_to_partition(unsigned threads, std::uint64_t memory_bytes,
-                              std::size_t block_bytes) noexcept;
+// While nobody else works, or not.
+unsigned threads_to_partition(unsigned threads, std::uint64_t memory_bytes, std::size_t block_bytes,
+                              bool alone) noexcept;
 // What threads that partition keep for each bucket.
 std::uint64_t bytes_of_partitioners(const RecordPlan& plan);
 

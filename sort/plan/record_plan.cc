@@ -230,7 +230,9 @@ RecordPlan::RecordPlan(const SortPlanRequest& to_plan, std::size_t bytes_of_bloc
   block_bytes = bytes_of_block;
   window_blocks = blocks_for_records(block_bytes, record_bytes);
   formation.threads = threads;
-  formation.partition_threads = threads_to_partition(threads, memory_bytes, block_bytes);
+  formation.partition_beside = threads_to_partition(threads, memory_bytes, block_bytes, false);
+  formation.partition_threads =
+      threads_to_partition(threads, memory_bytes, block_bytes, request.pushed);
 }
 
 std::uint64_t RecordPlan::memory_taken_bytes() const noexcept {

@@ -69,21 +69,23 @@ std::size_t Partitioners::bytes(std::size_t record_bytes, unsigned buckets,
 }
 
 bool Partitioners::put(const std::byte* records, std::size_t count,
-                       const detail::BucketSplitters& splitters, RunBuckets& buckets) {
+                       const detail::BucketSplitters& splitters, RunBuckets& buckets, bool beside) {
   if (!team_) start();
   const std::size_t record_bytes = order_.record_bytes();
-  const auto first_of = [&](std::size_t stripe) { return count * stripe / stripes_.size(); };
+  const Stripes stripes =
+      Stripes(stripes_).first(std::min<std::size_t>(stripes_.size(), beside ? beside_ : threads_));
+  const auto first_of = [&](std::size_t stripe) { return count * stripe / stripes.size(); };
   const auto each_stripe = [&, askers = Asking::askers()](const auto& work) {
-    team_->run(stripes_.size(), [&](std::size_t i) {
+    team_->run(stripes.size(), [&](std::size_t i) {
       const Asking asking(askers);
-      work(*stripes_[i], records + first_of(i) * record_bytes, first_of(i + 1) - first_of(i));
+      work(*stripes[i], records + first_of(i) * record_bytes, first_of(i + 1) - first_of(i));
     });
   };
   each_stripe([&](Stripe& stripe, const std::byte* from, std::size_t some) {
     std::ranges::fill(stripe.counts(), 0);
     order_.count_for_buckets(from, some, splitters, stripe.counts());
   });
-  if (!make_room(buckets)) return false;
+  if (!make_room(stripes, buckets)) return false;
   each_stripe([&](Stripe& stripe, const std::byte* from, std::size_t some) {
     // A store that fails leaves a guarded scope of its own thread.
     guarded([&] {
@@ -95,14 +97,14 @@ bool Partitioners::put(const std::byte* records, std::size_t count,
 }
 
 // Each stripe's place in each bucket, behind those of the stripes before.
-bool Partitioners::make_room(RunBuckets& buckets) {
+bool Partitioners::make_room(Stripes stripes, RunBuckets& buckets) {
   const std::size_t record_bytes = order_.record_bytes();
   const auto bytes_of = [&](Stripe& stripe, std::size_t bucket) {
     return stripe.counts()[bucket] * record_bytes;
   };
   const auto bytes_for = [&](std::size_t bucket) {
     std::size_t bytes = 0;
-    for (const auto& stripe : stripes_) bytes += bytes_of(*stripe, bucket);
+    for (const auto& stripe : stripes) bytes += bytes_of(*stripe, bucket);
     return bytes;
   };
   // Whether all of it fits does not depend on what is free.
@@ -114,7 +116,7 @@ bool Partitioners::make_room(RunBuckets& buckets) {
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     std::byte* place = buckets.room_for(bucket, bytes_for(bucket));
     if (place == nullptr) return false;
-    for (const auto& stripe : stripes_) {
+    for (const auto& stripe : stripes) {
       stripe->begin(bucket, place);
       place += bytes_of(*stripe, bucket);
     }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,19 +25,26 @@ class Partitioners {
   // Less is not worth waking a thread for: one puts it to its buckets in some 40 microseconds.
   static constexpr std::size_t kMinBytes = std::size_t{128} << 10;
 
-  // For a team of `threads`, the caller of put() included.
-  Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads) noexcept
-      : order_(order), buckets_(buckets), threads_(threads) {}
+  // For a team of `threads`, the caller of put() included, of which `beside` work beside sorters.
+  Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads,
+               unsigned beside) noexcept
+      : order_(order), buckets_(buckets), threads_(threads), beside_(beside) {}
 
   // What they allocate for `buckets`, besides the stacks of the threads.
   static std::size_t bytes(std::size_t record_bytes, unsigned buckets, unsigned threads) noexcept;
+
+  // Fewer the caller puts to their buckets alone, one by one.
+  std::size_t least_bytes(bool beside) const noexcept {
+    constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+    return (beside ? beside_ : threads_) > 1 ? kMinBytes : kNone;
+  }
 
   // Puts `count` records, fewer than 2^32, to their buckets. False: there is no memory for all of
   // them, and none was put. All threads read the records, and must be able to without a fault or in
   // any order. The first call starts the team. Throws Error when the kernel refuses to move a
   // block, in whatever thread, and std::bad_alloc.
   bool put(const std::byte* records, std::size_t count, const detail::BucketSplitters& splitters,
-           RunBuckets& buckets);
+           RunBuckets& buckets, bool beside);
 
  private:
   // The records of one stripe go here: to a place in each bucket that is theirs.
@@ -60,12 +68,15 @@ class Partitioners {
     std::vector<std::byte*> places_;           // where the next buffer of each bucket goes
   };
 
+  using Stripes = std::span<const std::unique_ptr<Stripe>>;
+
   void start();
-  bool make_room(RunBuckets& buckets);
+  bool make_room(Stripes stripes, RunBuckets& buckets);
 
   const RecordOrder& order_;
   const unsigned buckets_;
   const unsigned threads_;
+  const unsigned beside_;
   std::optional<detail::ThreadTeam> team_;
   std::vector<std::unique_ptr<Stripe>> stripes_;
 };

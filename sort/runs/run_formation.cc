@@ -55,7 +55,7 @@ RunFormation::RunFormation(const RecordOrder& order, StreamPool& pool, RunFormat
 // of several threads each sorts one. Each is about twice as large as the average.
 std::size_t RunFormationOptions::blocks_on_their_way(std::size_t pool_blocks) const noexcept {
   if (!emits_beside) return 0;
-  const std::size_t sorted = partition_threads > 1 ? 2 * (threads + 1) : threads + 1;
+  const std::size_t sorted = partitioners_beside() > 1 ? 2 * (threads + 1) : threads + 1;
   const std::size_t most = threads >= kManyThreads ? pool_blocks / 4 : pool_blocks / 8;
   return std::clamp<std::size_t>(detail::units_for(sorted * pool_blocks, buckets), 1,
                                  std::max<std::size_t>(most, 1));
@@ -101,7 +101,8 @@ void RunFormation::make_ranges(const RunFormationOptions& options) {
     buffers_ = std::make_unique_for_overwrite<BucketBuffer[]>(most_open_);
   }
   if (options.partition_threads > 1 && most_open_ > 1) {
-    partitioners_.emplace(order_, most_open_, options.partition_threads);
+    partitioners_.emplace(order_, most_open_, options.partition_threads,
+                          options.partitioners_beside());
   }
   const bool fits = kept <= scratch_.size() / 8 &&
                     scratch_.size() - kept >= detail::least_sort_scratch_bytes(most_records());
@@ -174,13 +175,9 @@ std::size_t RunFormation::put_to_buckets(const std::byte* records, std::size_t c
       const std::byte* const first = records + put * record_bytes_;
       const std::size_t bytes = batch_blocks_ * pool_.block_bytes() - within_block(first);
       const std::size_t some = std::min(detail::units_for(bytes, record_bytes_), count - put);
-      if (put_together(first, some)) {
-        put += some;
-        continue;
-      }
-      const std::size_t scattered = scatter(first, some);
-      put += scattered;
-      if (scattered < some) break;
+      const std::size_t taken = put_together(first, some) ? some : scatter(first, some);
+      put += taken;
+      if (taken < some) break;
     }
   }
   detail::finish_streaming();  // the next records may come from another thread
@@ -190,14 +187,15 @@ std::size_t RunFormation::put_to_buckets(const std::byte* records, std::size_t c
 // Records of one batch by all partitioners. False: they are too few, or too many for the memory.
 bool RunFormation::put_together(const std::byte* records, std::size_t count) {
   const std::size_t bytes = count * record_bytes_;
-  if (bytes < Partitioners::kMinBytes) return false;
+  const bool beside = closed() != 0;
+  if (bytes < partitioners_->least_bytes(beside)) return false;
   // A fault that fails, or that lets go of a block before, does so here.
   for (std::size_t at = 0; at < bytes;) {
     touch(records + at);
     at += pool_.block_bytes() - within_block(records + at);
   }
   touch(records + bytes - 1);
-  return partitioners_->put(records, count, ranges_->splitters(), ranges_->buckets());
+  return partitioners_->put(records, count, ranges_->splitters(), ranges_->buckets(), beside);
 }
 
 // The first splitters, and the records that were kept aside to their buckets.

@@ -45,8 +45,10 @@ struct RunFormationOptions {
   // Threads that sort buckets, as far as the scratch holds several; while another thread pushes,
   // one fewer.
   unsigned threads = 1;
-  // Threads that put records to buckets, the one that pushes included.
+  // Threads that put records to buckets, the one that pushes included; and so many of them while
+  // buckets that were closed are emitted, 0: all.
   unsigned partition_threads = 1;
+  unsigned partition_beside = 0;
   // Blocks of what is pushed that these take at a time.
   std::size_t batch_blocks = 1;
   // All that is pushed is expected to fit: ranges of keys are not divided for runs.
@@ -61,6 +63,9 @@ struct RunFormationOptions {
   // nearly come in order: one for the next run, one that is closed, and one for what is greater.
   unsigned most_open() const noexcept { return buckets + std::max(buckets / 8, 2U); }
   unsigned most_closed() const noexcept { return threads + 2; }
+  unsigned partitioners_beside() const noexcept {
+    return partition_beside != 0 ? partition_beside : partition_threads;
+  }
   // Blocks of a pool that open buckets do not take while another thread emits what was closed.
   std::size_t blocks_on_their_way(std::size_t pool_blocks) const noexcept;
 };

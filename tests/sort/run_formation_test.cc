@@ -858,6 +858,7 @@ TEST(RunFormation, PartitionedBySeveralThreads) {
                           {.buckets = 4,
                            .scratch_bytes = std::size_t{1} << 20,
                            .partition_threads = threads,
+                           .partition_beside = static_cast<unsigned>(random() % (threads + 1)),
                            .batch_blocks = batch});
         const std::size_t window = (kLarge % record_bytes == 0 ? 1 : 2) + batch - 1;
         BlockPool pool({.pool_bytes = (window + 1) * kLarge, .block_bytes = kLarge});
@@ -948,6 +949,39 @@ class NotedStripes final : public detail::OrderBy<FormatRules> {
   mutable std::mutex mutex_;
   mutable std::vector<std::size_t> stripes_;
 };
+
+// While a bucket is closed and not yet emitted, fewer partition; one of them alone counts nothing.
+TEST(RunFormation, FewerPartitionBesideWhatIsEmitted) {
+  constexpr std::size_t kBatch = std::size_t{256} << 10;
+  const NotedStripes order(FormatRules(RecordFormat(8, {{0, 8, {}, false}})));
+  auto random = test::test_random();
+  for (const unsigned threads : {2U, 7U, 16U, 128U}) {
+    SCOPED_TRACE(threads);
+    const unsigned beside = std::max(threads / 2, 1U);
+    Memory memory(32, kBatch);
+    RunFormation runs(order, memory.streams,
+                      {.buckets = 4,
+                       .scratch_bytes = std::size_t{1} << 20,
+                       .partition_threads = threads,
+                       .partition_beside = beside,
+                       .batch_blocks = 8});
+    std::vector<std::uint64_t> values(60'000);
+    for (std::uint64_t& value : values) value = random();
+    const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
+    const auto stripes_of_push = [&] {
+      order.take();
+      EXPECT_EQ(runs.push(bytes, values.size(), Readers::kSeveral), values.size());
+      return order.take().size();
+    };
+    stripes_of_push();  // the sample among them
+    EXPECT_EQ(stripes_of_push(), threads);
+    ASSERT_TRUE(runs.close_next());
+    EXPECT_EQ(stripes_of_push(), beside == 1 ? 0 : beside);
+    RecordCollector out(8);
+    runs.emit_next(out);
+    EXPECT_EQ(stripes_of_push(), threads);
+  }
+}
 
 // The more threads, the more ranges, and the longer a batch: both in memory that grows with the
 // threads, and not with their square.

@@ -173,6 +173,37 @@ TEST(SortPlan, SeveralThreadsPartitionWhereManySort) {
   EXPECT_EQ(threads_of(32, 16 * kMiB), 1U);
 }
 
+// What is pushed at once comes from nobody who works meanwhile: all partition, but half of them
+// while others sort. What they keep is in the plan.
+TEST(SortPlan, AllThreadsPartitionWhatIsPushed) {
+  for (const std::size_t record_bytes : {8U, 16U, 100U}) {
+    for (unsigned threads = 1; threads <= 128; ++threads) {
+      for (const std::uint64_t of_thread : {1U, 4U, 32U}) {
+        SCOPED_TRACE(std::to_string(threads) + " threads, records of " +
+                     std::to_string(record_bytes) + ", " + std::to_string(of_thread) + " MiB each");
+        SortPlanRequest request;
+        request.record_bytes = record_bytes;
+        request.memory_bytes = threads * of_thread * kMiB + 4 * kMiB;
+        request.threads = threads;
+        request.most_buckets = std::max(request.most_buckets, buckets_for(threads));
+        request.pushed = true;
+        const RecordPlan plan = consistent_plan(request);
+        const RunFormationOptions& forming = plan.formation;
+        EXPECT_LE(forming.partition_threads, threads);
+        EXPECT_EQ(forming.partitioners_beside(),
+                  std::min(threads < 4 ? 1 : threads / 2, forming.partition_threads));
+        EXPECT_LE(forming.batch_blocks, std::max<std::size_t>(plan.pool_blocks / 32, 1));
+        if (of_thread < 32) continue;
+        EXPECT_EQ(forming.partition_threads, threads);
+        EXPECT_GE(forming.batch_blocks * plan.block_bytes,
+                  threads == 1 ? 0
+                               : std::min<std::uint64_t>(threads * kMiB / 4,
+                                                         plan.pool_blocks / 32 * plan.block_bytes));
+      }
+    }
+  }
+}
+
 // Where several copy, a writer of what is in memory has rooms that they share; else none.
 TEST(SortPlan, RoomsAreAsWideAsCopiersTake) {
   for (const unsigned threads : kManyThreads) {

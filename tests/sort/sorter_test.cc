@@ -563,9 +563,8 @@ TEST(Sorter, TakesWhatAnotherOneGives) {
   EXPECT_EQ(std::memcmp(second.data(), expected.bytes.data(), expected.bytes.size()), 0);
 }
 
-// What comes at once is put to buckets by as many threads as the plan says: nothing sorts
-// meanwhile, and none of them goes on before all have a record. Who pushes puts the first ones
-// alone.
+// What comes at once is put to buckets by all threads: nothing sorts meanwhile, and none of them
+// goes on before all have a record. Who pushes puts the first ones alone.
 TEST(Sorter, PartitionsByAllThreads) {
   auto random = test_random();
   const RunFolders folders(1);
@@ -593,14 +592,13 @@ TEST(Sorter, PartitionsByAllThreads) {
     options.block_bytes = kBlock;
     const ByKey by_key(key);
     Sorter<KeyAndValue, std::remove_const_t<decltype(by_key)>> sorter(options, by_key);
-    const unsigned partition = threads < 4 ? 1 : threads / 2;
-    EXPECT_EQ(sorter.plan().partition_threads, partition);
+    EXPECT_EQ(sorter.plan().partition_threads, threads);
     sorter.push(records.first(kFirst));
-    TeamCounts partitioners(partition);
+    TeamCounts partitioners(threads);
     counts = &partitioners;
     sorter.push(records.subspan(kFirst));
     counts = nullptr;
-    EXPECT_EQ(partitioners.of_threads().size(), partition);
+    EXPECT_EQ(partitioners.of_threads().size(), threads);
   }
 }
 
