@@ -210,6 +210,15 @@ BlockFile BlockFile::lend() const {
   return file;
 }
 
+BlockFile BlockFile::lend_first(std::uint64_t bytes) const {
+  BlockFile file = lend();
+  file.direct_ = os::Descriptor(direct_descriptor(), false);
+  file.alignment_ = alignment_;
+  file.in_memory_ = in_memory_;
+  file.length_ = bytes;
+  return file;
+}
+
 void BlockFile::look(bool writing) {
   struct stat status {};
   if (fstat(descriptor(), &status) != 0) fail("stat");

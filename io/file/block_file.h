@@ -77,6 +77,8 @@ class VORTEX_EXPORT BlockFile {
   // The same of a file that is read, through the page cache, with the length that it had when it
   // was opened. Must not outlive it.
   BlockFile lend() const;
+  // The same of its first `bytes`, as they were then, around the page cache, too.
+  BlockFile lend_first(std::uint64_t bytes) const;
 
   explicit operator bool() const noexcept { return static_cast<bool>(file_); }
   const std::string& name() const noexcept { return name_; }

@@ -49,55 +49,58 @@ class MergePiece {
   bool more_ = true;
 };
 
-// Descriptors that nobody else gets while this lives.
-class HeldDescriptors {
- public:
-  explicit HeldDescriptors(std::size_t count) {
-    held_.reserve(count);
-    for (os::Event event; event && held_.size() < count; event = os::Event()) {
-      held_.push_back(std::move(event));
-    }
-  }
-  // False: there was none.
-  bool give_one_back() noexcept {
-    if (held_.empty()) return false;
-    held_.pop_back();
-    return true;
-  }
+}  // namespace
 
- private:
-  std::vector<os::Event> held_;
-};
-
-bool means_no_descriptor(const Error& error) {
-  return error.code().value() == EMFILE || error.code().value() == ENFILE;
+TextCursor& TextMerge::add(std::unique_ptr<InputText> text, const std::string& name,
+                           TextCursor::UseHeader use_header) {
+  inputs_.push_back(std::make_unique<FramedInput>(std::move(text), name, options_.framing,
+                                                  budget_.bytes(), own_assembly_room(budget_)));
+  cursors_.push_back(
+      std::make_unique<TextCursor>(*inputs_.back(), options_, budget_, std::move(use_header)));
+  return *cursors_.back();
 }
 
-}  // namespace
+void TextMerge::prepare(const StoredOrder& order) {
+  std::vector<TextCursor*> players;
+  for (const auto& cursor : cursors_) players.push_back(cursor.get());
+  merge_.emplace(players, order);
+}
+
+std::uint64_t TextMerge::records() const noexcept {
+  std::uint64_t records = 0;
+  for (const auto& cursor : cursors_) records += cursor->records();
+  return records;
+}
+
+HeldDescriptors::HeldDescriptors(const SortResources& resources) {
+  const std::size_t count =
+      kOtherDescriptors + kDescriptorsOfFolder * std::max<std::size_t>(resources.folders.size(), 1);
+  held_.reserve(count);
+  for (os::Event event; event && held_.size() < count; event = os::Event()) {
+    held_.push_back(std::move(event));
+  }
+}
+
+bool means_no_descriptor(const Error& error) noexcept {
+  return error.code().value() == EMFILE || error.code().value() == ENFILE;
+}
 
 InputMerge::InputMerge(LineInputs& inputs, std::size_t first, const LineSortOptions& options,
                        LineJob& job, Disk* disk, UseHeader use_header)
     : all_(inputs), first_(first) {
   std::vector<std::unique_ptr<InputText>> texts;
   {
-    const std::size_t folders = options.resources.folders.size();
-    HeldDescriptors held(kOtherDescriptors +
-                         kDescriptorsOfFolder * std::max<std::size_t>(folders, 1));
+    HeldDescriptors held(options.resources);
     const std::function<bool()> spare = [&] { return held.give_one_back(); };
     texts = open_texts(inputs, job.plan(), job.pool(), disk, spare);
   }
-  budget_.emplace(job.plan().bytes_beside_inputs(taken_));
-  std::vector<TextCursor*> players;
+  texts_.emplace(options, job.plan().bytes_beside_inputs(taken_));
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    inputs_.push_back(std::make_unique<FramedInput>(std::move(texts[i]), inputs.name(first + i),
-                                                    options.framing, budget_->bytes(),
-                                                    own_assembly_room(*budget_)));
-    cursors_.push_back(std::make_unique<TextCursor>(
-        *inputs_.back(), options, *budget_,
-        [use_header, index = first + i](std::string_view record) { use_header(index, record); }));
-    players.push_back(cursors_.back().get());
+    texts_->add(
+        std::move(texts[i]), inputs.name(first + i),
+        [use_header, index = first + i](std::string_view record) { use_header(index, record); });
   }
-  merge_.emplace(players, job.order());
+  texts_->prepare(job.order());
 }
 
 std::vector<std::unique_ptr<InputText>> InputMerge::open_texts(LineInputs& inputs,
@@ -143,7 +146,7 @@ void InputMerge::write_runs(LineJob& job) {
   const std::uint64_t space = address_space_left();
   const std::uint64_t limit = std::min(wanted, space / 4);
   const std::uint64_t most = std::min(limit + memory, space / 2);  // the last record may be long
-  MergePiece::Wanted first(*merge_, job.first_records());
+  MergePiece::Wanted first(merge(), job.first_records());
   bool more = true;
   while (more) {
     job.runs().form(most, [&](LineRunWriter& run) {
@@ -157,12 +160,6 @@ void InputMerge::write_runs(LineJob& job) {
       more = piece.more();
     });
   }
-}
-
-std::uint64_t InputMerge::records() const noexcept {
-  std::uint64_t records = 0;
-  for (const auto& cursor : cursors_) records += cursor->records();
-  return records;
 }
 
 }}  // namespace vortex::v0

@@ -180,26 +180,33 @@ std::uint64_t LinePlan::runs_to_leave(const LineMergeSize& all, std::uint64_t mo
 }
 
 // Half of the memory is for records that cross the borders of blocks, for keys, and for copies.
-std::uint64_t LinePlan::most_inputs() const {
-  const std::size_t writing = writing_blocks();
-  if (pool_blocks / 2 <= writing) return 0;
-  return (pool_blocks / 2 - writing) / FileSource::blocks_needed(merged_reader, block_bytes);
+std::size_t LinePlan::blocks_for_inputs(unsigned merges) const {
+  const std::size_t writing = blocks_to_write({}, merges);
+  const std::size_t half = pool_blocks / 2 / merges;
+  return half - std::min(half, writing);
 }
 
-std::uint64_t LinePlan::bytes_for_inputs() const {
-  const std::size_t half = pool_blocks / 2;
-  return (half - std::min(half, writing_blocks())) * block_bytes;
+// Where there is one merge, what short records take lies in the other half.
+std::uint64_t LinePlan::most_inputs(unsigned merges) const {
+  const std::uint64_t in_blocks =
+      FileSource::blocks_needed(merged_reader, block_bytes) * block_bytes;
+  return bytes_for_inputs(merges) / (in_blocks + (merges > 1 ? kShortBytesOfInput : 0));
 }
 
-MergedInput LinePlan::merged_input(std::uint64_t inputs, std::optional<std::uint64_t> bytes) const {
+std::uint64_t LinePlan::bytes_for_inputs(unsigned merges) const {
+  return blocks_for_inputs(merges) * block_bytes;
+}
+
+MergedInput LinePlan::merged_input(std::uint64_t inputs, std::optional<std::uint64_t> bytes,
+                                   unsigned merges) const {
   MergedInput input;
   const std::uint64_t in_blocks =
       FileSource::blocks_needed(merged_reader, block_bytes) * block_bytes;
   const std::uint64_t text = std::min(bytes.value_or(kShortBytesOfInput), kShortBytesOfInput);
   input.short_bytes = std::min(kShortTimesText * text + kLeastBytesOfInput, kShortBytesOfInput);
-  const bool blocks_fit = inputs <= most_inputs();
+  const bool blocks_fit = inputs <= most_inputs(merges);
   input.in_blocks = blocks_fit && bytes.value_or(0) > InputText::kShort;
-  const std::uint64_t share = bytes_for_inputs() / inputs;
+  const std::uint64_t share = bytes_for_inputs(merges) / inputs;
   const std::uint64_t buffer = blocks_fit ? std::min(in_blocks, kMostBuffer)
                                           : std::clamp(share - std::min(share, kShortBytesOfInput),
                                                        kLeastBuffer, kMostBuffer);
@@ -209,11 +216,29 @@ MergedInput LinePlan::merged_input(std::uint64_t inputs, std::optional<std::uint
   return input;
 }
 
-std::uint64_t LinePlan::bytes_beside_inputs(const MergedInput& together) const {
-  const std::uint64_t all = pool_blocks * block_bytes;
-  const std::uint64_t taken = together.reading_bytes + writing_blocks() * block_bytes;
+std::uint64_t LinePlan::bytes_beside_inputs(const MergedInput& together, unsigned merges) const {
+  const std::uint64_t all = pool_blocks / merges * block_bytes;
+  const std::uint64_t taken = together.reading_bytes + blocks_to_write({}, merges) * block_bytes;
   const std::uint64_t left = all - std::min(all, taken);
   return left - std::min(together.short_bytes, left / 4 * 3);
+}
+
+MergedInput LinePlan::merged_together(std::span<const std::uint64_t> lengths,
+                                      unsigned merges) const {
+  MergedInput together;
+  for (const std::uint64_t bytes : lengths) {
+    const MergedInput input = merged_input(lengths.size(), bytes, merges);
+    together.reading_bytes += input.reading_bytes;
+    together.short_bytes += input.short_bytes;
+  }
+  return together;
+}
+
+unsigned LinePlan::input_merges_at_once(std::span<const std::uint64_t> lengths) const {
+  return detail::threads_that_fit(threads, [&](unsigned merges) {
+    const MergedInput all = merged_together(lengths, merges);
+    return all.reading_bytes + all.short_bytes <= bytes_for_inputs(merges);
+  });
 }
 
 }}  // namespace vortex::v0

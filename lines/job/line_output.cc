@@ -65,6 +65,15 @@ class OutputPieces {
   bool more_ = true;
 };
 
+// With the framing of its records.
+template <typename Part>
+std::uint64_t bytes_of(const Part& part, const RecordFraming& framing) {
+  return part.text_bytes() + part.counted() * framing_bytes(framing);
+}
+std::uint64_t bytes_of(const InputPart& part, const RecordFraming& /*framing*/) {
+  return part.framed_bytes();
+}
+
 }  // namespace
 
 // How many records are to be written at most.
@@ -167,11 +176,10 @@ void LineOutput::write_file(std::uint64_t most_bytes, std::uint64_t least_bytes,
 // All threads merge or copy, each some parts. Where a part begins is known from the lengths of
 // those in front of it.
 template <typename Cursor>
-void LineOutput::write_parts(const Cursors<Cursor>& sorted) {
+bool LineOutput::write_parts(const Cursors<Cursor>& sorted,
+                             const std::function<bool()>& are_whole) {
   std::vector<std::uint64_t> bytes;
-  for (const auto& part : sorted) {
-    bytes.push_back(part->text_bytes() + part->counted() * framing_bytes(options_.framing));
-  }
+  for (const auto& part : sorted) bytes.push_back(bytes_of(*part, options_.framing));
   bytes.front() += head_bytes();
   OutputParts parts(files_, job_->pool(), job_->plan().writer, bytes, options_.resources.stop);
   if constexpr (std::is_same_v<Cursor, RunMerge>) job_->lend_read_ahead();
@@ -190,9 +198,11 @@ void LineOutput::write_parts(const Cursors<Cursor>& sorted) {
     records[i] = kAll - wanted;
     return out.bytes();
   });
+  if (are_whole && !(parts.complete() && are_whole())) return false;
   report_.records_out = std::accumulate(records.begin(), records.end(), std::uint64_t{0});
   report_.output_bytes = parts.bytes();
   parts.finish();
+  return true;
 }
 
 void LineOutput::prepare_at_once(std::uint64_t most_bytes) {
@@ -231,15 +241,27 @@ void LineOutput::write_sorted(std::uint64_t most_bytes) {
     const auto parts = divide_arena(job_->arena(), has_parts() ? plan.writers_at_once() : 1,
                                     plan.least_part_bytes(), job_->team());
     report_.merge_parts = static_cast<unsigned>(parts.size());
-    if (parts.size() > 1) return write_parts(parts);
+    if (parts.size() > 1) {
+      write_parts(parts);
+      return;
+    }
     return write_file(most_bytes, most_bytes, *parts.front());
   }
   const auto merges = job_->merge_all(most_parts_of_merge());
   report_.merge_parts = static_cast<unsigned>(merges.size());
-  if (merges.size() > 1) return write_parts(merges);
+  if (merges.size() > 1) {
+    write_parts(merges);
+    return;
+  }
   guarded([&] { merges.front()->start(); }).throw_if_failed();
   // Behind the writer, whose blocks are none to be lent.
   write_file(most_bytes, most_bytes, *merges.front(), [&] { job_->lend_read_ahead(); });
+}
+
+bool LineOutput::write_merged(const InputParts& inputs) {
+  if (!write_parts(inputs.parts(), [&] { return inputs.are_whole(); })) return false;
+  report_.merge_parts = static_cast<unsigned>(inputs.parts().size());
+  return true;
 }
 
 void LineOutput::write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lines/job/input_parts.h"
 #include "lines/job/line_job.h"
 #include "lines/record/byte_output.h"
 #include "lines/runs/line_merge.h"
@@ -45,6 +46,8 @@ class LineOutput {
   // `most_bytes` at most.
   unsigned most_parts_of_merge() const noexcept;
   void write_sorted(std::uint64_t most_bytes);
+  // What the parts give. Returns false where a merge of all inputs is to begin the output again.
+  bool write_merged(const InputParts& inputs);
   // What the merge gives: `least_bytes` or more, if nothing becomes shorter meanwhile.
   void write_merged(LineMerge<TextCursor>& merge, std::uint64_t least_bytes);
 
@@ -55,9 +58,10 @@ class LineOutput {
   template <typename Cursor>
   void write_file(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
                   const std::function<void()>& opened = {});
-  // A Cursor is a RunMerge or an ArenaPart.
+  // A Cursor is a RunMerge, an ArenaPart or an InputPart. Returns false, and leaves no output,
+  // where they are not whole.
   template <typename Cursor>
-  void write_parts(const Cursors<Cursor>& sorted);
+  bool write_parts(const Cursors<Cursor>& sorted, const std::function<bool()>& are_whole = {});
   bool has_parts() const noexcept;
   std::uint64_t head_bytes() const noexcept;
   FileWriterBase open_writer(std::uint64_t most_bytes, std::uint64_t least_bytes);

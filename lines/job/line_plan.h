@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "io/stream/file_source.h"
 #include "sort/job/sort_context.h"
@@ -73,14 +74,20 @@ struct LinePlan : SortPlan {
   std::uint64_t least_part_bytes() const noexcept { return 8 * std::uint64_t{block_bytes}; }
   // As most_runs(), for inputs that are sorted already, whose records are put together elsewhere,
   // and each of which is read in blocks.
-  std::uint64_t most_inputs() const;
+  // The same, and the following, of each of `merges` of parts of all inputs, which share the memory.
+  std::uint64_t most_inputs(unsigned merges = 1) const;
   // One of `inputs` that are to be merged, more than most_inputs() as well; `bytes` is its length,
   // if that is known.
-  MergedInput merged_input(std::uint64_t inputs, std::optional<std::uint64_t> bytes) const;
+  MergedInput merged_input(std::uint64_t inputs, std::optional<std::uint64_t> bytes,
+                           unsigned merges = 1) const;
   // What inputs that are not read in blocks may take together, whatever for.
-  std::uint64_t bytes_for_inputs() const;
+  std::uint64_t bytes_for_inputs(unsigned merges = 1) const;
   // What a merge of them leaves to long records and their keys: half of the memory, or more.
-  std::uint64_t bytes_beside_inputs(const MergedInput& together) const;
+  std::uint64_t bytes_beside_inputs(const MergedInput& together, unsigned merges = 1) const;
+  // What inputs of these lengths take of that.
+  MergedInput merged_together(std::span<const std::uint64_t> lengths, unsigned merges) const;
+  // How many merges of parts of them can go on side by side, each with a writer.
+  unsigned input_merges_at_once(std::span<const std::uint64_t> lengths) const;
 
   // For people: `inputs` are merged.
   void tell_inputs(std::uint64_t inputs) {
@@ -124,6 +131,7 @@ struct LinePlan : SortPlan {
   std::size_t reading_blocks(const LineMergeSize& size, unsigned merges) const;
   std::uint64_t runs_at_ease(const LineMergeSize& size, unsigned merges) const;
   std::uint64_t runs_at_ease_later(LineMergeSize size, unsigned merges) const;
+  std::size_t blocks_for_inputs(unsigned merges) const;
 };
 
 // The resources name their memory, and what a request costs a disk unless that counts for nothing;

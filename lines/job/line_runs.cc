@@ -53,22 +53,6 @@ void forget_forecasts(std::vector<LineRun>& runs) noexcept {
   for (LineRun& run : runs) run.forecasts = {};
 }
 
-// A record that outlives what it was read from.
-class KeptRecord {
- public:
-  void keep(const StoredRecord& stored, bool has_keys) {
-    record_ = stored.record;
-    if (has_keys) key_ = stored.key;
-    has_key_ = has_keys;
-  }
-  StoredRecord stored() const noexcept { return {has_key_ ? key_ : record_, record_}; }
-
- private:
-  std::string key_;
-  std::string record_;
-  bool has_key_ = false;
-};
-
 }  // namespace
 
 struct LineRuns::PartEnds {

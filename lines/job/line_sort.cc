@@ -81,6 +81,7 @@ class LineFiles final : public RecordKind {
   void note_input(const FramedInput& input);
   Merged merge();
   void write_merged(InputMerge& inputs);
+  bool merge_in_parts();
 
   LineSortOptions options_;
   FileSort machine_;
@@ -299,12 +300,27 @@ RecordKind::Merged LineFiles::merge_inputs() {
   return Merged::kNothing;
 }
 
+// By all threads, if that can be.
+bool LineFiles::merge_in_parts() {
+  if (!files_.output_has_places()) return false;
+  const auto parts = InputParts::divide(inputs_, options_, *job_, files_.disk());
+  if (!parts) return false;
+  job_->watch().begin(SortPhase::kWriting, inputs_.bytes());
+  if (!output_.write_merged(*parts)) return false;
+  merged_inputs_ = inputs_.size();
+  report_.records_in = parts->records();
+  report_.input_bytes = parts->bytes();
+  job_->runs().count_merge_of_inputs(1);
+  return true;
+}
+
 // An output that is an input as well is not written before all has been read.
 RecordKind::Merged LineFiles::merge() {
   if (job_->plan().most_inputs() < 2 && inputs_.size() > 1) {
     throw Error(ENOMEM, "merging with " + format_bytes(job_->plan().memory_bytes) +
                             " of memory: no two inputs fit; raise it");
   }
+  if (merge_in_parts()) return Merged::kToOutput;
   const bool reads_output =
       !files_.output_has_places() && inputs_.contain(files_.output_identity());
   merged_inputs_ = inputs_.size();

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 #include "lines/record/record_keys.h"
@@ -66,6 +67,22 @@ inline std::uint64_t read_length(const char*& from) noexcept {
 struct StoredRecord {
   std::string_view key;
   std::string_view record;
+};
+
+// A record that outlives what it was read from.
+class KeptRecord {
+ public:
+  void keep(const StoredRecord& stored, bool has_keys) {
+    record_ = stored.record;
+    if (has_keys) key_ = stored.key;
+    has_key_ = has_keys;
+  }
+  StoredRecord stored() const noexcept { return {has_key_ ? key_ : record_, record_}; }
+
+ private:
+  std::string key_;
+  std::string record_;
+  bool has_key_ = false;
 };
 
 // The rules that a sort keeps to, derived from what users say.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <string>
@@ -43,11 +44,14 @@ void StopSignal::expect_going() const {
 }
 
 InputText::InputText(BlockFile file, std::size_t buffer_bytes, std::optional<BlockReading> blocks,
-                     StopSignal& stop)
+                     StopSignal& stop, std::optional<std::uint64_t> part_begin)
     : stop_(stop),
       file_(std::move(file)),
       reading_(std::move(blocks)),
-      buffer_bytes_(buffer_bytes) {
+      buffer_bytes_(buffer_bytes),
+      is_part_(part_begin.has_value()),
+      begin_(part_begin.value_or(0)),
+      read_(begin_) {
   if (wants_blocks()) {
     begin_blocks();
   } else if (file_.seekable() && file_.length() > buffer_bytes_) {
@@ -63,7 +67,7 @@ InputText::~InputText() {
 // Tells whether the rest is worth blocks.
 bool InputText::wants_blocks() const noexcept {
   if (!reading_ || source_) return false;
-  return file_.seekable() ? file_.length() > kShort : read_ >= kShort;
+  return file_.seekable() ? file_.length() - begin_ > kShort : read_ >= kShort;
 }
 
 void InputText::begin_blocks() {
@@ -72,6 +76,11 @@ void InputText::begin_blocks() {
   layout_ = layout.get();
   source_ = std::make_unique<FileSource>(*reading_->pool, std::move(layout), reading_->options);
   held_.reserve(source_->blocks_for_stream() + 1);
+  if (is_part_) {
+    block_ = read_ / reading_->pool->block_bytes();
+    skipped_ = static_cast<std::size_t>(read_ % reading_->pool->block_bytes());
+    read_ -= skipped_;
+  }
   on_stop_.emplace(stop_.token(), [source = source_.get()] { source->cancel(); });
 }
 
@@ -107,6 +116,7 @@ bool InputText::next_block() {
   ++block_;
   read_ += taken.bytes;
   piece_ = {reinterpret_cast<const char*>(source_->pool().home(taken.block)), taken.bytes};
+  piece_.remove_prefix(std::min(std::exchange(skipped_, 0), taken.bytes));
   return true;
 }
 
@@ -140,6 +150,8 @@ std::string_view InputText::fill() {
 
 std::size_t InputText::read_some(char* to, std::size_t bytes) {
   const int descriptor = file().descriptor();
+  if (is_part_)
+    bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, file().length() - read_));
   for (;;) {
     stop_.expect_going();
     if (!file().seekable()) wait_until_readable();

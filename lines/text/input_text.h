@@ -47,6 +47,14 @@ struct BlockReading {
   FileSourceOptions options;
 };
 
+// A part of a text, in bytes from its beginning.
+struct TextRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+
+  bool empty() const noexcept { return begin == end; }
+};
+
 // The text to its end, a piece at a time, wherever the end is by the time it is reached: a file may
 // grow while it is read. One that has become shorter than it was when it was opened is an error.
 //
@@ -59,9 +67,10 @@ class InputText {
   // Files that are not longer are not worth more than plain calls.
   static constexpr std::uint64_t kShort = std::uint64_t{1} << 20;
 
-  // The buffer has `buffer_bytes`. The signal outlives this.
+  // The buffer has `buffer_bytes`. The signal outlives this. With `part_begin` the text is what
+  // lies between that place and the length of the file when it was opened, which has offsets.
   InputText(BlockFile file, std::size_t buffer_bytes, std::optional<BlockReading> blocks,
-            StopSignal& stop);
+            StopSignal& stop, std::optional<std::uint64_t> part_begin = std::nullopt);
   ~InputText();
 
   // Returns the next piece, valid until the following call; an empty one: the text has ended. The
@@ -100,13 +109,16 @@ class InputText {
   std::unique_ptr<char[]> buffer_;
   std::string_view piece_;
   bool read_first_ = false;  // the piece has not been handed out yet
-  std::uint64_t read_ = 0;   // bytes
+  const bool is_part_;
+  const std::uint64_t begin_;
+  std::uint64_t read_;  // bytes, of a part those in front of it, too
   bool ended_ = false;
   // While blocks are read.
   SingleFile* layout_ = nullptr;  // the source's
   std::unique_ptr<FileSource> source_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::uint64_t block_ = 0;  // the number of the next one
+  std::size_t skipped_ = 0;  // bytes of that, which lie in front of a part
   std::vector<Block> held_;  // the ones in front of it that are there
   bool blocks_ended_ = false;
 };

@@ -98,12 +98,26 @@ BlockReading LineInputs::reading(BlockPool& pool, Disk* disk, FileSourceOptions 
   return {&pool, disk, options};
 }
 
+bool LineInputs::reads_directly(std::size_t index) const noexcept {
+  return all_[index].length.value_or(0) > InputText::kShort &&
+         options_.resources.caching != Caching::kBuffered;
+}
+
+BlockFile LineInputs::open_whole(std::size_t index) const {
+  return open_file(options_.inputs[index], reads_directly(index));
+}
+
+std::unique_ptr<InputText> LineInputs::open_part(const BlockFile& file, const TextRange& part,
+                                                 std::size_t buffer_bytes,
+                                                 std::optional<BlockReading> blocks) {
+  buffer_bytes = buffer_for(part.end - part.begin, buffer_bytes);
+  return std::make_unique<InputText>(file.lend_first(part.end), buffer_bytes, std::move(blocks),
+                                     stop_, part.begin);
+}
+
 std::unique_ptr<InputText> LineInputs::open(std::size_t index, std::size_t buffer_bytes,
                                             std::optional<BlockReading> blocks) {
-  const std::optional<std::uint64_t> length = all_[index].length;
-  const bool is_long = length.value_or(0) > InputText::kShort;
-  const bool direct = blocks && is_long && options_.resources.caching != Caching::kBuffered;
-  BlockFile file = open_file(options_.inputs[index], direct);
+  BlockFile file = open_file(options_.inputs[index], blocks && reads_directly(index));
   if (file.seekable()) buffer_bytes = buffer_for(file.length(), buffer_bytes);
   return std::make_unique<InputText>(std::move(file), buffer_bytes, std::move(blocks), stop_);
 }

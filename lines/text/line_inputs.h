@@ -47,6 +47,12 @@ class LineInputs {
   // short is read into blocks, if there are any. Throws Error.
   std::unique_ptr<InputText> open(std::size_t index, std::size_t buffer_bytes,
                                   std::optional<BlockReading> blocks = std::nullopt);
+  // The file of an input, for open_part(): around the page cache, too, where that is worth it.
+  BlockFile open_whole(std::size_t index) const;
+  // A part of an input, as open() with this reading. The file outlives it.
+  std::unique_ptr<InputText> open_part(const BlockFile& file, const TextRange& part,
+                                       std::size_t buffer_bytes,
+                                       std::optional<BlockReading> blocks);
   // The same with that reading.
   std::unique_ptr<InputText> open(std::size_t index, BlockPool& pool, Disk* disk,
                                   const FileSourceOptions& options);
@@ -58,6 +64,7 @@ class LineInputs {
     ino_t number = 0;  // the number of a file
   };
   Input look_at(const std::string& path) const;
+  bool reads_directly(std::size_t index) const noexcept;
 
   const LineSortOptions& options_;
   StopSignal stop_;

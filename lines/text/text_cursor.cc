@@ -6,6 +6,7 @@
 
 #include "lines/fields/key_bytes.h"
 #include "lines/record/record_keys.h"
+#include "lines/text/text_division.h"
 #include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
@@ -102,6 +103,7 @@ bool TextCursor::advance() {
   ++at_;
   ++records_;
   differ_ = first ? Difference{0, -1} : difference(before_, stored_, order_, 0);
+  if (expects_order_ && differ_.order > 0) throw NotInParts("records that are not sorted");
   return true;
 }
 

@@ -25,7 +25,11 @@ class TextCursor {
   TextCursor(FramedInput& input, const LineSortOptions& options, LongRoomBudget& budget,
              UseHeader use_header = {});
 
+  // Throws NotInParts behind a record that does not follow the one before.
+  void expect_order() noexcept { expects_order_ = true; }
   bool advance();
+  // When advance() has found no more: the last record, as far as the order looks at it.
+  const StoredRecord& last() const noexcept { return before_; }
   const StoredRecord& stored() const noexcept { return stored_; }
   // How many chunks the record has in common with the one before.
   std::uint64_t in_common() const noexcept { return differ_.chunk; }
@@ -72,6 +76,7 @@ class TextCursor {
   LongRoom long_key_before_;
   LongRoom long_record_before_;
   Difference differ_{0, -1};  // from the one before
+  bool expects_order_ = false;
   std::uint64_t records_ = 0;
   std::uint64_t offset_ = 0;
   std::uint64_t next_offset_ = 0;

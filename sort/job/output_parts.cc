@@ -1,5 +1,6 @@
 #include "sort/job/output_parts.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -95,11 +96,15 @@ void OutputParts::write(detail::ThreadTeam& team, SortWatch& watch, const Write&
 
 void OutputParts::refuse() { throw Error(EIO, "runs are not read as they were written"); }
 
+bool OutputParts::complete() const noexcept {
+  return std::ranges::equal(written_, parts_, {}, {}, &Part::bytes);
+}
+
 // The end of a part is the head of the next one.
 void OutputParts::finish() {
+  if (!complete()) refuse();
   for (std::size_t i = size(); i-- > 0;) {
     const Part& part = parts_[i];
-    if (written_[i] != part.bytes) refuse();
     std::uint64_t end = part.bytes - part.head.size();
     if (i + 1 < size()) {
       const std::span<const std::byte> next = parts_[i + 1].head;

@@ -51,6 +51,8 @@ class OutputParts {
   // As work_in_parts(). It returns how many bytes it has written.
   using Write = std::function<std::uint64_t(std::size_t part, Written told)>;
   void write(detail::ThreadTeam& team, SortWatch& watch, const Write& write);
+  // Whether each part has the length that it was to have.
+  bool complete() const noexcept;
   // The output is complete. Throws as refuse(), when a part has another length than it was to have,
   // and as FileWriterBase.
   void finish();

@@ -257,6 +257,32 @@ TEST_F(PeakTest, OfAMergeOfManyInputs) {
   }
 }
 
+// Threads have blocks, keys and copies of a part of each input.
+TEST_F(PeakTest, OfAMergeInParts) {
+  constexpr std::uint64_t kMemory = 64 * kMiB;
+  constexpr int kInputs = 12, kLines = 60'000;
+  for (const unsigned threads : {2U, 7U, 16U}) {
+    SCOPED_TRACE(threads);
+    expect_peak(kMemory, [&] {
+      LineSortOptions options = options_of(kMemory);
+      options.inputs.clear();
+      for (int i = 0; i < kInputs; ++i) {
+        options.inputs.push_back(folder.file(std::to_string(i)));
+        std::ofstream file(options.inputs.back(), std::ios::binary);
+        for (int line = 0; line < kLines; ++line) {
+          file << 1'000'000 + 7 * line << std::string(60, '.') << i << '\n';
+        }
+      }
+      options.merge_inputs = true;
+      options.resources.threads = threads;
+      options.resources.block_bytes = std::size_t{64} << 10;
+      const SortReport report = sort_lines(options);
+      if (report.records_out != std::uint64_t{kInputs} * kLines) _exit(1);
+      if (report.merge_parts != threads) _exit(2);
+    });
+  }
+}
+
 }  // namespace
 
 }  // namespace vortex::test::line_memory_test
