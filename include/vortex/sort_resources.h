@@ -160,7 +160,7 @@ struct VORTEX_EXPORT SortPlan {
   std::uint64_t kept_bytes = 0;
   // How many threads merge for the last time side by side, each a part, where the output is a file
   // and no equal records are dropped; not known of records of any length. How each divides its
-  // share of the pool: blocks to read, and requests of the output under way.
+  // share of the pool, of a merge of runs: blocks to read, and requests of the output under way.
   unsigned merge_parts = 0;
   std::size_t read_buffers = 0;
   std::size_t write_requests = 0;

@@ -48,4 +48,16 @@ void SingleFile::cancel() noexcept {
   if (!file_.seekable()) static_cast<ThreadDisk*>(own_disk_.get())->cancel_sequential();
 }
 
+FileLayout::Place FilePart::locate(std::uint64_t unit, std::size_t unit_bytes) noexcept {
+  Place place = whole_.locate(unit, unit_bytes);
+  place.offset += begin_;
+  return place;
+}
+
+FileLayout::Place FilePart::assign(std::uint64_t unit, std::size_t unit_bytes) noexcept {
+  const Place place = locate(unit, unit_bytes);
+  whole_.grow_ahead(place.offset + unit_bytes);
+  return place;
+}
+
 }}  // namespace vortex::v0

@@ -1,7 +1,12 @@
-// The layout of a sequence that lies in one file.
+// The layout of a sequence that lies in one file, or of a part of it.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string>
 
 #include "io/sequence/file_layout.h"
 #include "vortex/thread/futex.h"
@@ -33,6 +38,28 @@ class VORTEX_EXPORT SingleFile final : public FileLayout {
   FutexMutex growth_;
   std::unique_ptr<Disk> own_disk_;
   Disk* disk_;
+};
+
+// What lies of such a file from byte `begin` on, a multiple of the unit: `length` bytes to be read;
+// or to be written, beside who writes the beginning and finishes the file behind it. Several share
+// the file and its descriptors; it outlives them.
+class VORTEX_EXPORT FilePart final : public FileLayout {
+ public:
+  FilePart(SingleFile& whole, std::uint64_t begin,
+           std::optional<std::uint64_t> length = {}) noexcept
+      : whole_(whole), begin_(begin), length_(length) {}
+
+  const std::string& name() const noexcept override { return whole_.name(); }
+  std::span<Disk* const> disks() const noexcept override { return whole_.disks(); }
+  Place locate(std::uint64_t unit, std::size_t unit_bytes) noexcept override;
+  Place assign(std::uint64_t unit, std::size_t unit_bytes) noexcept override;
+  std::optional<std::uint64_t> length() const noexcept override { return length_; }
+  void finish(std::uint64_t, bool) override {}
+
+ private:
+  SingleFile& whole_;
+  const std::uint64_t begin_;
+  const std::optional<std::uint64_t> length_;
 };
 
 }}  // namespace vortex::v0

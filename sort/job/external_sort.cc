@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "sort/job/output_parts.h"
 #include "sort/job/sort_files.h"
 #include "sort/job/sort_job.h"
+#include "sort/merge/file_merge.h"
 #include "sort/plan/memory_limits.h"
 #include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
@@ -28,9 +30,6 @@
 namespace vortex { inline namespace v0 {
 
 namespace {
-
-// Records of sorted inputs between two looks whether the first ones are complete.
-constexpr std::uint64_t kMergedAtOnce = 256;
 
 // external_sort() by any order of records: opens and plans when it is made, and sorts once. The
 // options outlive it. Throws as external_sort() does.
@@ -64,10 +63,14 @@ class RecordFiles final : public RecordKind {
   void publish_run();
   bool merges_at_once() const noexcept { return options_.merge_inputs && plan_.runs <= 1; }
   void write_file(const FileWriterOptions& options, std::uint64_t most_bytes, const Writing& write);
-  void write_parts(const FileWriterOptions& options, const SortJob::PartMerges& merges);
+  template <typename Merges>
+  void write_merges(const FileWriterOptions& options, std::uint64_t bytes, const Merges& merges);
+  template <typename Merges>
+  void write_parts(const FileWriterOptions& options, const Merges& merges);
   unsigned most_parts(std::uint64_t bytes) const;
 
-  void merge_inputs(std::size_t first, std::size_t last, RecordOutput& out);
+  using FileMerges = std::vector<std::unique_ptr<FileMerge>>;
+  FileMerges merges_of(std::span<const SortedFile> files, unsigned parts) const;
   void merge_inputs_to_output();
   void merge_inputs_to_runs();
 
@@ -202,16 +205,23 @@ void RecordFiles::write_output() {
   }
   const std::size_t runs = job_.runs().size();
   job_.write_parts(most_parts(bytes), [&](const SortJob::PartMerges& merges) {
-    report_.merge_parts = static_cast<unsigned>(merges.size());
-    const FileWriterOptions writer = job_.plan().merge_buffers(runs, report_.merge_parts).writer;
-    if (merges.size() > 1) return write_parts(writer, merges);
-    write_file(writer, bytes, [&](RecordOutput& out) { merges.front()->merge_to(out); });
+    const auto parts = static_cast<unsigned>(merges.size());
+    write_merges(job_.plan().merge_buffers(runs, parts).writer, bytes, merges);
   });
 }
 
+template <typename Merges>
+void RecordFiles::write_merges(const FileWriterOptions& options, std::uint64_t bytes,
+                               const Merges& merges) {
+  report_.merge_parts = static_cast<unsigned>(merges.size());
+  if (merges.size() > 1) return write_parts(options, merges);
+  write_file(options, bytes, [&](RecordOutput& out) { merges.front()->merge_to(out); });
+}
+
 // All threads merge, each some parts. What a part ends with comes before what the next begins with,
-// or the runs were not cut by the records that were merged.
-void RecordFiles::write_parts(const FileWriterOptions& options, const SortJob::PartMerges& merges) {
+// or what is merged was not cut by its records.
+template <typename Merges>
+void RecordFiles::write_parts(const FileWriterOptions& options, const Merges& merges) {
   std::vector<std::uint64_t> bytes;
   for (const auto& merge : merges) bytes.push_back(merge->records() * record_bytes_);
   OutputParts parts(files_, *job_.pool(), options, bytes, options_.resources.stop);
@@ -227,60 +237,39 @@ void RecordFiles::write_parts(const FileWriterOptions& options, const SortJob::P
     to.tell_rest();
     return to.bytes();
   });
+  files_.expect_inputs_unchanged();
   for (std::size_t i = 1; i < ends.size(); ++i) {
     if (job_.order().less(ends[i]->first(), ends[i - 1]->last())) OutputParts::refuse();
   }
-  files_.expect_inputs_unchanged();
   report_.output_bytes = parts.bytes();
   report_.records_out = parts.bytes() / record_bytes_;
   parts.finish();
 }
 
-// Merges the inputs [first, last), which are sorted files, through their plain pointers.
-void RecordFiles::merge_inputs(std::size_t first, std::size_t last, RecordOutput& out) {
-  std::vector<std::unique_ptr<FileReaderBase>> readers;
-  std::vector<std::unique_ptr<StreamStop>> stops;
-  std::vector<MergeInput> sequences;
-  std::vector<std::size_t> names;  // of the sequences
-  for (std::size_t i = first; i < last; ++i) {
-    const SortInput& input = files_.input(i);
-    const std::uint64_t records = *input.length_bytes() / record_bytes_;
-    if (records == 0) continue;
-    readers.push_back(
-        std::make_unique<FileReaderBase>(files_.open_reader(i, *job_.pool(), plan_.reader, 0)));
-    stops.push_back(
-        std::make_unique<StreamStop>(readers.back()->stream(), options_.resources.stop));
-    sequences.push_back({readers.back()->bytes(), records});
-    names.push_back(i);
-    report_.records_in += records;
+// Of sorted files, in `parts` parts at most. How many equal records are dropped is not known
+// beforehand.
+RecordFiles::FileMerges RecordFiles::merges_of(std::span<const SortedFile> files,
+                                               unsigned parts) const {
+  const std::uint64_t first = plan_.first_records;
+  const FileMergeOptions options{.reader = files_.reader_options(*job_.pool(), plan_.reader),
+                                 .stop = options_.resources.stop,
+                                 .unique = options_.unique,
+                                 .most_records = options_.unique ? first : 0};
+  FileMerges merges;
+  for (const RecordPart& part :
+       divide_files(job_.order(), files, plan_.block_bytes, parts, options_.unique ? 0 : first)) {
+    merges.push_back(std::make_unique<FileMerge>(job_.order(), files, part, options));
   }
-  const std::unique_ptr<CheckedRecordMerge> merge = job_.order().checked_merge(sequences);
-  SortedOutput sorted(job_.order(), options_.unique, plan_.first_records, out);
-  const std::uint64_t at_once = plan_.first_records == 0 ? ~std::uint64_t{0} : kMergedAtOnce;
-  std::optional<OutOfOrder> found;
-  guarded([&] {
-    merge->start();
-    while (!found && merge->records_left() != 0 && !sorted.full()) {
-      found = merge->merge_checked(std::min(merge->records_left(), at_once), sorted.to());
-    }
-  }).throw_if_failed();
-  report_.records_in -= merge->records_left();
-  if (found && !sorted.full()) {
-    const auto offset = static_cast<std::uint64_t>(found->record - sequences[found->input].begin);
-    throw Error(EINVAL, "'" + files_.input(names[found->input]).name() +
-                            "' is not sorted: record " +
-                            std::to_string(offset / record_bytes_ + 1) + ", at offset " +
-                            std::to_string(offset) +
-                            ", comes before the one in front of it; only sorted inputs can be "
-                            "merged");
-  }
+  return merges;
 }
 
 void RecordFiles::merge_inputs_to_output() {
   const std::uint64_t bytes = wanted_of(plan_.input_bytes.value_or(0));
   job_.watch().begin(SortPhase::kWriting, bytes);
-  write_file(plan_.writer, bytes,
-             [&](RecordOutput& out) { merge_inputs(0, files_.inputs(), out); });
+  const std::vector<SortedFile> files = files_.open_sorted(0, files_.inputs());
+  const FileMerges merges = merges_of(files, std::min(plan_.merge_parts, most_parts(bytes)));
+  write_merges(plan_.writer, bytes, merges);
+  for (const auto& merge : merges) report_.records_in += merge->taken();
   job_.runs().count_merge_of_inputs(1);
 }
 
@@ -294,7 +283,10 @@ void RecordFiles::merge_inputs_to_runs() {
     for (std::size_t i = first; i < last; ++i) bytes += files_.input(i).length_bytes().value_or(0);
     job_.runs().form(wanted_of(bytes), [&](RecordOutput& out) {
       WatchedOutput watched(out, job_.watch());
-      merge_inputs(first, last, watched);
+      const std::vector<SortedFile> files = files_.open_sorted(first, last);
+      const FileMerges merge = merges_of(files, 1);
+      merge.front()->merge_to(watched);
+      report_.records_in += merge.front()->taken();
     });
     ++merges;
   }

@@ -49,31 +49,6 @@ BlockFile create_output(const std::string& path, const SortResources& resources,
   return BlockFile::create(path, options);
 }
 
-// What lies behind the beginning of another layout, which outlives it and is finished behind it.
-class LayoutBehind final : public FileLayout {
- public:
-  LayoutBehind(SingleFile& whole, std::uint64_t begin) : whole_(whole), begin_(begin) {}
-
-  const std::string& name() const noexcept override { return whole_.name(); }
-  std::span<Disk* const> disks() const noexcept override { return whole_.disks(); }
-  Place locate(std::uint64_t unit, std::size_t unit_bytes) noexcept override {
-    Place place = whole_.locate(unit, unit_bytes);
-    place.offset += begin_;
-    return place;
-  }
-  Place assign(std::uint64_t unit, std::size_t unit_bytes) noexcept override {
-    const Place place = locate(unit, unit_bytes);
-    whole_.grow_ahead(place.offset + unit_bytes);
-    return place;
-  }
-  std::optional<std::uint64_t> length() const noexcept override { return std::nullopt; }
-  void finish(std::uint64_t, bool) override {}
-
- private:
-  SingleFile& whole_;
-  const std::uint64_t begin_;
-};
-
 [[noreturn]] void refuse_length_of_pipe(FileReaderBase& input, std::uint64_t reserved) {
   throw Error(EFBIG, "'" + input.stream().name() + "' is longer than the " +
                          format_bytes(reserved) +
@@ -99,11 +74,11 @@ SortInput::SortInput(const std::string& path, std::size_t record_bytes)
   if (length_bytes_ && *length_bytes_ % record_bytes_ != 0) refuse_length(*length_bytes_);
 }
 
-FileReaderBase SortInput::open_reader(const FileReaderOptions& options) {
+std::unique_ptr<SingleFile> SortInput::open(Caching caching, Disk* disk) const {
   BlockFile file = file_.lend();
   // Of many inputs that are open at once most are short.
-  if (length_bytes_ > kReadAround || options.caching == Caching::kDirect) file.read_around_cache();
-  return FileReaderBase(std::make_unique<SingleFile>(std::move(file), options.disk), options);
+  if (length_bytes_ > kReadAround || caching == Caching::kDirect) file.read_around_cache();
+  return std::make_unique<SingleFile>(std::move(file), disk);
 }
 
 void SortInput::refuse_length(std::uint64_t length_bytes) const {
@@ -179,20 +154,20 @@ FileWriterBase SortOutput::open_writer(const FileWriterOptions& options) {
 
 FileWriterBase SortOutput::open_writer_behind(std::uint64_t begin,
                                               const FileWriterOptions& options) {
-  return FileWriterBase(std::make_unique<LayoutBehind>(*layout_, begin), options);
+  return FileWriterBase(std::make_unique<FilePart>(*layout_, begin), options);
 }
 
 SortFiles::SortFiles(const SortPlaces& places, std::size_t record_bytes)
-    : places_(places), folders_(places.resources.folders) {
-  if (record_bytes != 0) open_inputs(record_bytes);
+    : places_(places), record_bytes_(record_bytes), folders_(places.resources.folders) {
+  if (record_bytes != 0) open_inputs();
   if (folders_.empty()) folders_.push_back(default_run_folder(places.output));
 }
 
-void SortFiles::open_inputs(std::size_t record_bytes) {
+void SortFiles::open_inputs() {
   if (places_.inputs.empty()) throw Error(EINVAL, "a sort needs an input");
   for (const std::string& path : places_.inputs) {
     try {
-      inputs_.push_back(std::make_unique<SortInput>(path, record_bytes));
+      inputs_.push_back(std::make_unique<SortInput>(path, record_bytes_));
     } catch (const Error& error) {
       if (error.code().value() != EMFILE) throw;
       throw Error(EMFILE, "'" + path + "' is input " + std::to_string(inputs_.size() + 1) + " of " +
@@ -292,12 +267,26 @@ std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
          (plan.runs * std::max(plan.merge_parts, 1U) + folders_.size()) * plan.block_bytes;
 }
 
-FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
-                                      std::uint64_t space_for_others) const {
-  const std::uint64_t left = address_space_left();
+std::vector<SortedFile> SortFiles::open_sorted(std::size_t first, std::size_t last) const {
+  std::vector<SortedFile> files;
+  for (std::size_t i = first; i < last; ++i) {
+    files.push_back({inputs_[i]->open(places_.resources.caching, disk_.get()),
+                     *inputs_[i]->length_bytes() / record_bytes_});
+  }
+  return files;
+}
+
+FileReaderOptions SortFiles::reader_options(BlockPool& pool, FileReaderOptions options) const {
   options.caching = places_.resources.caching;
   options.disk = disk_.get();
   options.pool = &pool;
+  return options;
+}
+
+FileReaderBase SortFiles::open_reader(std::size_t input, BlockPool& pool, FileReaderOptions options,
+                                      std::uint64_t space_for_others) const {
+  const std::uint64_t left = address_space_left();
+  options = reader_options(pool, std::move(options));
   const std::uint64_t least = std::min(left / 2, RecordPlan::kLeastOfPipe);
   options.unknown_length_bytes = std::min(options.unknown_length_bytes,
                                           std::max(left - std::min(left, space_for_others), least));

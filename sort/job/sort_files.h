@@ -14,6 +14,7 @@
 #include "io/disk/disk.h"
 #include "io/file/block_file.h"
 #include "io/sequence/single_file.h"
+#include "sort/merge/file_merge.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
 #include "vortex/file_reader.h"
@@ -53,8 +54,11 @@ class SortInput {
   std::optional<std::uint64_t> length_bytes() const noexcept { return length_bytes_; }
   const struct stat& identity() const noexcept { return identity_; }
 
-  // A reader of this input: of a pipe one, of others one after the other.
-  FileReaderBase open_reader(const FileReaderOptions& options);
+  // A reader of this input: of a pipe one, of others as many as are wanted; and what it reads.
+  FileReaderBase open_reader(const FileReaderOptions& options) const {
+    return FileReaderBase(open(options.caching, options.disk), options);
+  }
+  std::unique_ptr<SingleFile> open(Caching caching, Disk* disk) const;
 
   // Throws Error(EINVAL) that says which length is no multiple of the record's.
   [[noreturn]] void refuse_length(std::uint64_t length_bytes) const;
@@ -149,6 +153,10 @@ class SortFiles {
   // Where no room is given back meanwhile. Throws Error(ENOSPC).
   void reserve_output(std::uint64_t bytes) { output_->reserve(bytes); }
 
+  // The inputs [first, last), whose lengths are known, to be merged; and what is to be added to the
+  // options of the plan to read them. They must not outlive this.
+  std::vector<SortedFile> open_sorted(std::size_t first, std::size_t last) const;
+  FileReaderOptions reader_options(BlockPool& pool, FileReaderOptions options) const;
   // The reader of an input, with options of the plan. The array of a pipe has
   // `unknown_length_bytes` of the options at most, and leaves `space_for_others` bytes of address
   // space to others, as far as what is planned for a pipe stays for it, or half of what is left.
@@ -180,13 +188,14 @@ class SortFiles {
   DiskStatistics disk_statistics() const { return disk_->statistics(); }
 
  private:
-  void open_inputs(std::size_t record_bytes);
+  void open_inputs();
   FileWriterOptions writer_options(BlockPool& pool, FileWriterOptions options,
                                    std::uint64_t most_bytes, std::uint64_t least_bytes) const;
   void expect_no_overwriting() const;
   std::uint64_t room_beside_runs(const SortPlan& plan) const;
 
   const SortPlaces places_;
+  const std::size_t record_bytes_;
   std::vector<std::unique_ptr<SortInput>> inputs_;
   std::vector<std::string> folders_;
   std::unique_ptr<Disk> disk_;  // of the inputs and the output

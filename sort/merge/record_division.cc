@@ -13,22 +13,25 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// How many records of each run are in front of a cut, and of what is in memory.
+// How many records of each sequence are in front of a cut: of the runs, and of those behind them.
 using Places = std::vector<std::uint64_t>;
 
-// Samples of each run are the last records of its blocks, and of what is in memory as far apart.
+// Samples of each run are the last records of its blocks, and of other sequences as far apart.
 class Division {
  public:
-  Division(const RecordOrder& order, std::span<const Run> runs, const MergeInput& in_memory)
+  // The runs and other sequences, of so many records each.
+  Division(const RecordOrder& order, std::span<const Run> runs, Places others,
+           const ReadRecord& read_other, std::size_t block_bytes)
       : order_(order),
         keys_(order),
         runs_(runs),
-        in_memory_(in_memory),
-        block_bytes_(runs.empty() ? order.record_bytes() : runs.front().store->block_bytes()),
+        others_(std::move(others)),
+        read_other_(read_other),
+        block_bytes_(block_bytes),
         record_(order.record_bytes()) {}
 
   Places cut(std::uint64_t wanted, std::uint64_t tolerance) {
-    Places places(runs_.size() + 1);
+    Places places(runs_.size() + others_.size());
     const std::optional<Splitter> splitter = find_splitter(*this, places.size(), wanted, tolerance);
     for (std::size_t run = 0; run < places.size() && splitter; ++run) {
       const std::size_t samples = before(*splitter, run, 0, size(run));
@@ -45,9 +48,7 @@ class Division {
   };
 
   std::size_t size(std::size_t run) const noexcept {
-    if (run == runs_.size()) {
-      return static_cast<std::size_t>(in_memory_.records / records_apart());
-    }
+    if (run >= runs_.size()) return static_cast<std::size_t>(records(run) / records_apart());
     return static_cast<std::size_t>(runs_[run].blocks()) - first_block(run);
   }
   Splitter at(std::size_t run, std::size_t sample) {
@@ -89,14 +90,17 @@ class Division {
   // The records up to the last of so many samples, which is one of them; and up to the next one,
   // which is not.
   std::uint64_t up_to(std::size_t run, std::size_t samples) const noexcept {
-    if (run == runs_.size()) return samples * records_apart();
+    if (run >= runs_.size()) return samples * records_apart();
     if (samples == 0) return 0;
     const std::uint64_t end = (first_block(run) + samples) * block_bytes_;
     return std::min((end - runs_[run].skipped) / record_.size(), runs_[run].records);
   }
   std::uint64_t last_up_to(std::size_t run, std::size_t samples) const noexcept {
     if (samples < size(run)) return up_to(run, samples + 1) - 1;
-    return run == runs_.size() ? in_memory_.records : runs_[run].records;
+    return records(run);
+  }
+  std::uint64_t records(std::size_t run) const noexcept {
+    return run < runs_.size() ? runs_[run].records : others_[run - runs_.size()];
   }
 
   // No record ends in the first block where the first one goes on in the second.
@@ -120,7 +124,7 @@ class Division {
 
   // Valid until the next call.
   const std::byte* record(std::size_t run, std::uint64_t index) {
-    if (run == runs_.size()) return in_memory_.begin + index * record_.size();
+    if (run >= runs_.size()) return read_other_(run - runs_.size(), index);
     if (reading_ != run) reader_.emplace(runs_[run]);
     reading_ = run;
     const std::uint64_t offset = runs_[run].skipped + index * record_.size();
@@ -137,7 +141,7 @@ class Division {
   }
   bool is_sample_before(const Splitter& splitter, std::size_t run, std::size_t sample) {
     const std::uint64_t index = up_to(run, sample + 1) - 1;
-    if (run == runs_.size() || run == splitter.run) return is_before(splitter, run, index);
+    if (run >= runs_.size() || run == splitter.run) return is_before(splitter, run, index);
     const std::byte* const key =
         runs_[run].forecast_keys.data() + (first_block(run) + sample) * keys_.bytes();
     if (keys_.less(key, splitter.key.data())) return true;
@@ -154,7 +158,8 @@ class Division {
   const RecordOrder& order_;
   const ForecastKeys keys_;
   const std::span<const Run> runs_;
-  const MergeInput in_memory_;
+  const Places others_;
+  const ReadRecord& read_other_;
   const std::size_t block_bytes_;
   std::optional<RunBytes> reader_;  // one, which may have an unpacker
   std::size_t reading_ = ~std::size_t{0};
@@ -181,24 +186,17 @@ Places ends_of(std::span<const Run> runs, const MergeInput& in_memory) {
   return ends;
 }
 
-}  // namespace
-
-RecordPart whole_merge(std::span<const Run> runs, const MergeInput& in_memory) {
-  return part_between(Places(runs.size() + 1), ends_of(runs, in_memory), in_memory, 0);
-}
-
-std::vector<RecordPart> divide_runs(const RecordOrder& order, std::span<const Run> runs,
-                                    const MergeInput& in_memory, unsigned parts,
-                                    std::uint64_t least_records, std::uint64_t most_records) {
-  const std::uint64_t all = whole_merge(runs, in_memory).records;
+std::vector<RecordPart> divide(Division& division, const Places& ends, unsigned parts,
+                               std::uint64_t least_records, std::uint64_t most_records,
+                               const MergeInput& in_memory, std::size_t record_bytes) {
+  const Places begin(ends.size());
+  const std::uint64_t all = part_between(begin, ends, in_memory, record_bytes).records;
   const std::uint64_t wanted = most_records == 0 ? all : std::min(all, most_records);
-  Division division(order, runs, in_memory);
   std::vector<RecordPart> result = cut_into_parts(
-      wanted, parts, std::max<std::uint64_t>(least_records, 1), Places(runs.size() + 1),
-      ends_of(runs, in_memory),
+      wanted, parts, std::max<std::uint64_t>(least_records, 1), begin, ends,
       [&](std::uint64_t some, std::uint64_t tolerance) { return division.cut(some, tolerance); },
-      [&](const Places& begin, const Places& end) {
-        return part_between(begin, end, in_memory, order.record_bytes());
+      [&](const Places& from, const Places& to) {
+        return part_between(from, to, in_memory, record_bytes);
       },
       // A cut behind the next one in any run, or in memory, is none, whatever they are together.
       [&](const RecordPart& part) {
@@ -210,6 +208,37 @@ std::vector<RecordPart> divide_runs(const RecordOrder& order, std::span<const Ru
       });
   result.back().records -= all - wanted;
   return result;
+}
+
+}  // namespace
+
+RecordPart whole_merge(std::span<const Run> runs, const MergeInput& in_memory) {
+  return part_between(Places(runs.size() + 1), ends_of(runs, in_memory), in_memory, 0);
+}
+
+std::vector<RecordPart> divide_runs(const RecordOrder& order, std::span<const Run> runs,
+                                    const MergeInput& in_memory, unsigned parts,
+                                    std::uint64_t least_records, std::uint64_t most_records) {
+  const std::size_t record_bytes = order.record_bytes();
+  const ReadRecord read_in_memory = [&](std::size_t, std::uint64_t index) {
+    return in_memory.begin + index * record_bytes;
+  };
+  Division division(order, runs, {in_memory.records}, read_in_memory,
+                    runs.empty() ? record_bytes : runs.front().store->block_bytes());
+  return divide(division, ends_of(runs, in_memory), parts, least_records, most_records, in_memory,
+                record_bytes);
+}
+
+// The last place is that of what is in memory: nothing.
+std::vector<RecordPart> divide_sequences(const RecordOrder& order,
+                                         std::span<const std::uint64_t> records,
+                                         const ReadRecord& read, std::size_t block_bytes,
+                                         unsigned parts, std::uint64_t least_records,
+                                         std::uint64_t most_records) {
+  Places ends(records.begin(), records.end());
+  ends.push_back(0);
+  Division division(order, {}, ends, read, block_bytes);
+  return divide(division, ends, parts, least_records, most_records, {}, order.record_bytes());
 }
 
 }}  // namespace vortex::v0

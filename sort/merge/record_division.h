@@ -1,7 +1,9 @@
 // Runs of records of one length, cut at the same places of their order.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -26,7 +28,7 @@ struct RecordPart {
         range.end == run.records ? run.bytes : run.skipped + range.end * record_bytes);
   }
 
-  std::vector<Range> runs;    // of each
+  std::vector<Range> runs;    // of each, or of other sequences
   MergeInput in_memory = {};  // which comes behind records of runs that are equal
   std::uint64_t records = 0;  // in all
 };
@@ -46,5 +48,15 @@ RecordPart whole_merge(std::span<const Run> runs, const MergeInput& in_memory);
 std::vector<RecordPart> divide_runs(const RecordOrder& order, std::span<const Run> runs,
                                     const MergeInput& in_memory, unsigned parts,
                                     std::uint64_t least_records, std::uint64_t most_records);
+
+// The same of sequences that have so many records each, of which nothing is known beforehand: the
+// search reads records that lie `block_bytes` apart, too. `read` gives a record until its next
+// call, and what it throws is thrown. One that is not in order is cut anywhere.
+using ReadRecord = std::function<const std::byte*(std::size_t sequence, std::uint64_t index)>;
+std::vector<RecordPart> divide_sequences(const RecordOrder& order,
+                                         std::span<const std::uint64_t> records,
+                                         const ReadRecord& read, std::size_t block_bytes,
+                                         unsigned parts, std::uint64_t least_records,
+                                         std::uint64_t most_records);
 
 }}  // namespace vortex::v0

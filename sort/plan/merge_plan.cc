@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "sort/merge/file_merge.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/merge/prefetch_policy.h"
 #include "sort/plan/least_memory.h"
@@ -230,6 +231,39 @@ RecordPlan plan_thriftily(const SortPlanRequest& request) {
 
 namespace {
 
+// So many parts of a merge of the inputs side by side, each with a reader of each input and a
+// writer: none, if there is no memory for them, or they would be too short.
+std::optional<RecordPlan> try_parts(RecordPlan plan, unsigned parts) {
+  constexpr std::uint64_t kLeastBlocks = 8;  // or one of each input
+  const std::uint64_t inputs = plan.merged_inputs;
+  const std::size_t of_one = inputs * FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) +
+                             FileWriterBase::blocks_needed(plan.writer, plan.block_bytes) +
+                             kBlocksForHead;
+  const std::size_t beside =
+      detail::units_for(parts * inputs * FileMerge::kBytesOfFile, plan.block_bytes);
+  if (plan.pool_blocks < parts * of_one + beside) return std::nullopt;
+  plan.merge_parts = parts;
+  plan.pool_blocks -= beside;
+  std::uint64_t records = *plan.input_bytes / plan.record_bytes;
+  if (plan.first_records != 0) records = std::min(records, plan.first_records);
+  const std::uint64_t least = std::max(kLeastBlocks, inputs) * plan.block_bytes;
+  const bool fits = records * plan.record_bytes / parts >= least &&
+                    plan.address_space_bytes() <= plan.request.address_space_bytes;
+  return fits ? std::optional(plan) : std::nullopt;
+}
+
+// Several, as far as one disk is to be read at several places at once.
+RecordPlan in_parts(const RecordPlan& plan) {
+  const bool expensive = plan.request_cost_bytes >= kExpensiveRequest;
+  const unsigned most = !plan.request.in_parts ? 1 : std::min(plan.threads, expensive ? 2U : ~0U);
+  const unsigned parts = detail::threads_that_fit(
+      most, [&](unsigned some) { return try_parts(plan, some).has_value(); });
+  if (parts > 1) return *try_parts(plan, parts);
+  RecordPlan whole = plan;
+  whole.merge_parts = 1;
+  return whole;
+}
+
 RecordPlan plan_of_input_merge(RecordPlan plan, std::uint64_t inputs) {
   plan.merged_inputs = inputs;
   plan.first_in_memory = false;
@@ -243,7 +277,33 @@ RecordPlan plan_of_input_merge(RecordPlan plan, std::uint64_t inputs) {
   plan.passes = 1 + (plan.runs > 1 ? merge_passes(plan.runs, plan.merge_order) : 0);
   plan.expected_runs = plan.runs;
   plan.expected_passes = plan.passes;
-  return plan;
+  return plan.runs > 1 ? plan : in_parts(plan);
+}
+
+// What such a merge takes: to move its bytes in each pass, and to compare records, in all parts at
+// once.
+double cost_of_input_merge(const RecordPlan& plan) noexcept {
+  return plan.passes * plan.cost_of_byte() + 1.0 / std::max(plan.merge_parts, 1U);
+}
+
+// Of smaller blocks there are more, for more inputs at a time and more threads, as far as that
+// pays.
+RecordPlan plan_with_smaller_blocks(RecordPlan best) {
+  SortPlanRequest request = best.request;
+  const auto least = std::max(kMinBlockBytes, request.record_bytes);
+  for (request.block_bytes = best.block_bytes / 2; request.block_bytes >= least;
+       request.block_bytes /= 2) {
+    try {
+      const RecordPlan plan = plan_sort(request);
+      if (plan.cost_of_byte() > cost_of_input_merge(best)) break;
+      if (!merges_inputs(plan)) continue;
+      const RecordPlan merge = plan_of_input_merge(plan, best.merged_inputs);
+      if (cost_of_input_merge(merge) < cost_of_input_merge(best)) best = merge;
+    } catch (const Error&) {
+      break;  // too small
+    }
+  }
+  return best;
 }
 
 // None: the memory is too little, or `error` says what else is.
@@ -251,8 +311,11 @@ std::optional<RecordPlan> try_inputs(const SortPlanRequest& request, std::uint64
                                      std::optional<Error>& error) {
   try {
     const RecordPlan thrifty = plan_thriftily(request);
-    if (thrifty.plain_merge_order() >= inputs) return plan_of_input_merge(thrifty, inputs);
-    if (const auto plan = try_input_merge(request)) return plan_of_input_merge(*plan, inputs);
+    const auto plan =
+        thrifty.plain_merge_order() >= inputs ? std::optional(thrifty) : try_input_merge(request);
+    if (!plan) return std::nullopt;
+    const RecordPlan merge = plan_of_input_merge(*plan, inputs);
+    return request.block_bytes != 0 ? merge : plan_with_smaller_blocks(merge);
   } catch (const Error& refusal) {
     error = refusal;
   }

@@ -35,9 +35,11 @@ std::string counted(std::uint64_t count, const std::string& name) {
 
 void add_input_merge(PlanText& text, const SortPlan& plan) {
   const bool of_records = plan.record_bytes != 0;
-  text.add("merging", std::to_string(plan.merged_inputs) + " sorted inputs, at most " +
-                          std::to_string(plan.inputs_in_blocks) +
-                          (of_records ? " at a time" : " in blocks at a time, more in buffers"));
+  text.add("merging",
+           std::to_string(plan.merged_inputs) + " sorted inputs, at most " +
+               std::to_string(plan.inputs_in_blocks) +
+               (of_records ? " at a time" : " in blocks at a time, more in buffers") +
+               (plan.merge_parts > 1 ? ", in " + counted(plan.merge_parts, "part") : ""));
   if (!of_records) return;
   text.add("passes", std::to_string(plan.passes));
   if (plan.runs <= 1) return;

@@ -80,12 +80,9 @@ double cost_of(const RecordPlan& plan) {
     const std::uint64_t merged = next_merge_pass(runs, plan.merge_order, plan.merge_order).merged;
     passes -= 1 - static_cast<double>(merged) / static_cast<double>(runs);
   }
-  // Processors and disk lose their time at once.
-  const double lost = std::max(plan.threads > 1 ? kBytesLostAmongThreads : kBytesLostPerBlock,
-                               static_cast<double>(plan.request_cost_bytes));
   // The last merge takes one processor about as long as a pass takes the disks, and several less.
   const double merging = plan.in_memory() ? 0 : 1.0 / plan.merges_at_once(plan.expected_order());
-  return (1 + passes) * (1 + lost / static_cast<double>(plan.block_bytes)) + merging;
+  return (1 + passes) * plan.cost_of_byte() + merging;
 }
 
 // The plan with the least is the best. Small blocks occupy more threads, where a disk does not lose
@@ -235,6 +232,13 @@ RecordPlan::RecordPlan(const SortPlanRequest& to_plan, std::size_t bytes_of_bloc
       threads_to_partition(threads, memory_bytes, block_bytes, request.pushed);
 }
 
+// Processors and disk lose their time at once.
+double RecordPlan::cost_of_byte() const noexcept {
+  const double lost = std::max(threads > 1 ? kBytesLostAmongThreads : kBytesLostPerBlock,
+                               static_cast<double>(request_cost_bytes));
+  return 1 + lost / static_cast<double>(block_bytes);
+}
+
 std::uint64_t RecordPlan::memory_taken_bytes() const noexcept {
   return pool_blocks * (block_bytes + bytes_beside_block()) + formation.scratch_bytes +
          forecast_memory_bytes + stream_memory_bytes + packing_memory_bytes +
@@ -293,9 +297,10 @@ std::uint64_t RecordPlan::address_space_bytes() const {
   // Sorted in memory, what was read is closed before the output is opened.
   const std::uint64_t buckets = formation.most_open() + formation.most_closed();
   const std::uint64_t forming = buckets * bucket + input + (in_memory() ? 0 : run);
-  // A merge reads all that it writes.
-  const std::uint64_t order =
-      std::max(merge_order, merged_inputs == 0 ? 0 : std::min(merged_inputs, plain_merge_order()));
+  // A merge reads all that it writes; each part of one, by itself.
+  const std::uint64_t inputs = std::min(merged_inputs, plain_merge_order());
+  const std::uint64_t order = std::max(
+      merge_order, merged_inputs == 0 || merge_parts < 2 ? inputs : merge_parts * (inputs + 1));
   // Parts of the output have an array of their own, and the first one of all of it.
   const std::uint64_t outputs = request.in_parts && threads > 1 ? 2 : 1;
   const std::uint64_t merging =

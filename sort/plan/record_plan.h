@@ -155,6 +155,9 @@ struct RecordPlan : SortPlan {
   // How many of the blocks for buckets stay unused for these, which lie beside the pool.
   std::size_t blocks_for_few() const noexcept;
 
+  // What it takes to move a byte once, with the share of its block in what moving a block costs.
+  double cost_of_byte() const noexcept;
+
   // With what users are told besides.
   SortPlan told() const;
 };

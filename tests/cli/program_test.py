@@ -875,6 +875,17 @@ class Sort(Program):
             "sort", *names, "-o", "y", "--record", 8,
             limit=under({resource.RLIMIT_NOFILE: 200})))
 
+    def test_threads_merge_sorted_inputs_in_parts(self):
+        names, expected = self.sorted_parts(7, 8, 40000, seed=15)
+        for threads in (1, 2):
+            parts = min(threads, len(os.sched_getaffinity(0)))
+            options = ("-m", *names, "-o", "out", "--record", 8, "-S", "16M", "--block", "16k",
+                       "--parallel", threads)
+            self.assertEqual(self.sort(*options)["merge_parts"], parts)
+            self.assertEqual(self.bytes_of("out"), expected)
+            plan = self.run_vortex("sort", *options, "--plan").stdout.decode()
+            self.assertEqual(", in 2 parts" in plan, parts == 2)
+
     def test_merging_what_is_not_sorted_is_refused(self):
         source = random.Random(14)
         names = []
@@ -884,10 +895,11 @@ class Sort(Program):
                 records[200], records[201] = records[201], records[200]
             self.put(f"part{part}", b"".join(records))
             names.append(f"part{part}")
-        for memory in ("64M", "600k"):
+        for memory, threads in (("64M", 1), ("64M", 2), ("600k", 2)):
             for policy in ("optimal", "srm", "srm-async", "naive", "striped"):
                 message = self.refusal("sort", "-m", *names, "-o", "out", "--record", 8, "-S",
-                                       memory, "--prefetch", policy, "--block", "16k")
+                                       memory, "--prefetch", policy, "--block", "16k",
+                                       "--parallel", threads)
                 self.assertIn("'part33' is not sorted", message)
                 self.assertIn("record 202, at offset 1608", message)
         self.assertFalse((self.folder / "out").exists())

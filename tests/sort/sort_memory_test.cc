@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "io/sequence/seeded_random.h"
@@ -163,6 +164,37 @@ TEST_P(SortMemory, OfPushedRecords) {
       if (std::memcmp(at - record_bytes, at, 8) > 0) throw std::runtime_error("not sorted");
     }
   }));
+}
+
+// Each thread reads each input and writes a part of the output.
+TEST(SortMemoryOfMerges, ByManyThreads) {
+  const TemporaryFolder folder;
+  for (const auto& [inputs, memory, threads] :
+       {std::tuple{4U, 64 * kMiB, 16U}, {40U, 64 * kMiB, 7U}, {100U, 256 * kMiB, 16U}}) {
+    SCOPED_TRACE(inputs);
+    const std::uint64_t each = 200 * kMiB / inputs / 8;
+    ExternalSortOptions options;
+    for (unsigned i = 0; i < inputs; ++i) {
+      options.inputs.push_back(folder.file(std::to_string(i)));
+      peak_of([&] {
+        FileWriter<std::uint64_t> file(options.inputs.back());
+        for (std::uint64_t j = 0; j < each; ++j) {
+          file.data()[j] = __builtin_bswap64(j * ((~std::uint64_t{0} >> 8) / each) + i);
+        }
+        file.finish(each);
+      });
+    }
+    options.output = folder.file("output");
+    options.format = RecordFormat(8, {parse_record_key("0:8")});
+    options.merge_inputs = true;
+    options.resources.folders = {folder.path().string()};
+    options.resources.memory_bytes = memory;
+    options.resources.threads = threads;
+    EXPECT_GT(plan_external_sort(options).merge_parts, 1U);
+    const std::uint64_t peak = peak_of([&] { external_sort(options); });
+    EXPECT_LE(peak, memory + 32 * kMiB) << peak / kMiB << " MiB";
+    EXPECT_GT(peak, memory / 4);
+  }
 }
 
 }  // namespace

@@ -345,6 +345,49 @@ TEST(SortPlan, AllThreadsMergePartsWhereRequestsAreCheap) {
   }
 }
 
+// Sorted inputs are merged in parts as far as there is memory for a reader of each input and a
+// writer in each; in smaller blocks, if more threads have room then. No part is short.
+TEST(SortPlan, AllThreadsMergeSortedInputsWhereThereIsRoom) {
+  const auto plan_of = [](std::uint64_t inputs, unsigned threads, std::uint64_t memory_bytes,
+                          std::uint64_t cost = 0, std::uint64_t bytes = 12'000 * kMiB) {
+    SortPlanRequest request = request_of(bytes / 100 * 100, 100, memory_bytes);
+    request.threads = threads;
+    request.request_cost_bytes = cost;
+    request.in_parts = true;
+    const RecordPlan plan = plan_input_merge(request, inputs);
+    EXPECT_LE(plan.memory_taken_bytes(), request.memory_bytes);
+    EXPECT_GE(
+        plan.pool_blocks,
+        plan.merge_parts * (inputs * FileReaderBase::blocks_needed(plan.reader, plan.block_bytes) +
+                            FileWriterBase::blocks_needed(plan.writer, plan.block_bytes)));
+    EXPECT_LE(plan.merge_parts, threads);
+    EXPECT_GE(plan.merge_parts, 1U);
+    EXPECT_EQ(plan.runs, 1U);
+    return plan;
+  };
+  for (const unsigned threads : kManyThreads) {
+    EXPECT_GE(plan_of(2, threads, 2048 * kMiB).merge_parts, std::min(threads, 32U));
+    EXPECT_GE(plan_of(16, threads, 2048 * kMiB).merge_parts, std::min(threads, 8U));
+    EXPECT_GE(plan_of(256, threads, 2048 * kMiB).merge_parts, std::min(threads, 3U));
+    EXPECT_EQ(plan_of(16, threads, 2048 * kMiB, 1600 << 10).merge_parts, std::min(threads, 2U));
+    EXPECT_EQ(plan_of(2, threads, 2048 * kMiB, 0, kMiB / 16).merge_parts, 1U);
+  }
+  const RecordPlan few = plan_of(2, 16, 2048 * kMiB), many = plan_of(64, 16, 2048 * kMiB);
+  EXPECT_EQ(few.block_bytes, 2 * kMiB);
+  EXPECT_LT(many.block_bytes, few.block_bytes);
+  EXPECT_EQ(plan_of(64, 1, 2048 * kMiB).block_bytes, few.block_bytes);
+  // Where address space is short, too.
+  SortPlanRequest request = request_of(1000 * kMiB, 100, 256 * kMiB);
+  request.threads = 16;
+  request.in_parts = true;
+  const std::uint64_t taken = plan_input_merge(request, 30).address_space_bytes();
+  request.address_space_bytes = taken - 1;
+  const RecordPlan less = plan_input_merge(request, 30);
+  EXPECT_LT(less.address_space_bytes(), taken);
+  request.in_parts = false;
+  EXPECT_EQ(plan_input_merge(request, 30).merge_parts, 1U);
+}
+
 // A little more than the memory is read and written at once, in eight runs; longer inputs in runs
 // of the memory, and those of unknown length, too, since they may fit.
 TEST(SortPlan, RunsOfShortInputsBeginEarly) {
