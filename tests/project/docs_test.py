@@ -271,6 +271,8 @@ def tests_by_name(project):
     """Suites with cases of GoogleTest, classes with tests of Python, and files."""
     names = set()
     for path in (project.root / "tests").rglob("*_test.*"):
+        if path.suffix == ".pyc":
+            continue
         names.add(path.stem)
         text = path.read_text(encoding="utf-8")
         cases = re.findall(r"^(?:TYPED_)?TEST(?:_F|_P)?(?:_OF_ONE_THREAD)?\((\w+),\s*(\w+)\)", text, re.M)
