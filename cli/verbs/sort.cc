@@ -72,6 +72,8 @@ void print_json(const SortPlan& plan) {
     json["expected_passes"] = if_length_known(plan.expected_passes);
     json["passes"] = if_length_known(plan.passes);
     json["kept_bytes"] = if_length_known(plan.kept_bytes);
+    json["pass_order"] = if_length_known(plan.pass_order);
+    json["pass_parts"] = if_length_known(plan.pass_parts);
     json["merge_order"] = plan.merge_order;
     json["merge_parts"] = plan.merge_parts;
     json["read_buffers"] = plan.read_buffers;

@@ -155,6 +155,10 @@ struct VORTEX_EXPORT SortPlan {
   std::uint64_t merge_order = 0;
   unsigned passes = 0;           // at most
   unsigned expected_passes = 0;  // as many runs take
+  // Where several are expected, merges of runs to runs: how many become one at a time at most, and
+  // how many threads do that side by side, each a part.
+  std::uint64_t pass_order = 0;
+  unsigned pass_parts = 0;
   // The bytes of the last run that stay in memory and are merged from there, if as many runs are
   // formed as are expected and nobody else may want the memory. In a report: that have stayed.
   std::uint64_t kept_bytes = 0;

@@ -4,10 +4,13 @@
 #include <cerrno>
 #include <utility>
 
+#include "sort/job/output_parts.h"
 #include "sort/merge/record_division.h"
 #include "sort/runs/block_packer.h"
 #include "sort/runs/run_writer.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -33,7 +36,9 @@ void RunCollection::reduce_to(std::uint64_t most) {
     throw Error(ENOMEM, "merging with " + format_bytes(plan_.memory_bytes) +
                             " of memory: no two runs fit; raise it");
   }
-  reduce(most, largest);
+  reduce(most, plan_.pass_order(size(), most));
+  packing_of_parts_.clear();
+  team_.reset();
 }
 
 std::uint64_t RunCollection::last_merge_order() const {
@@ -139,7 +144,69 @@ Run RunCollection::write_run(std::size_t write_behind, std::uint64_t most_bytes,
   return finish_run();
 }
 
+// Each part learns by itself whether packing pays.
+RunPacking& RunCollection::packing_of_part(std::size_t part) {
+  while (packing_of_parts_.size() <= part) {
+    packing_of_parts_.push_back(
+        std::make_unique<RunPacking>(plan_.compression, plan_.block_bytes, order_.record_bytes()));
+  }
+  return *packing_of_parts_[part];
+}
+
+RunCollection::PartWriters RunCollection::writers_of(std::span<const RecordPart> parts,
+                                                     std::size_t write_behind) {
+  PartWriters writers;
+  std::uint64_t begin = 0;
+  for (const RecordPart& part : parts) {
+    const std::uint64_t end = begin + part.records * order_.record_bytes();
+    writers.push_back(std::make_unique<RunPartWriter>(order_, store(), write_behind, begin, end,
+                                                      &packing_of_part(writers.size()),
+                                                      watch().stop()));
+    begin = end;
+  }
+  return writers;
+}
+
+// Threads merge a part each. What one ends with comes before what the next begins with, or the runs
+// were not cut by the records that were merged.
+Run RunCollection::merged_in_parts(const std::shared_ptr<std::vector<Run>>& runs,
+                                   std::span<const RecordPart> parts) {
+  const auto count = static_cast<unsigned>(parts.size());
+  const MergeBuffers buffers = plan_.merge_buffers(runs->size(), count);
+  const PartWriters writers = writers_of(parts, buffers.run_write_behind);
+  RunMergeOptions options = merge_options(buffers.read_buffers, count);
+  const std::size_t packer =
+      packing().may_pack() ? BlockPacker::memory_bytes(plan_.block_bytes) : 0;
+  options.working_bytes -= std::min(options.working_bytes, packer);
+  std::vector<std::unique_ptr<PartMerge>> merges;
+  for (const RecordPart& part : parts) {
+    merges.push_back(std::make_unique<PartMerge>(order_, store(), runs, part, options));
+  }
+  for (Run& run : *runs) run.forecast_keys = {};
+  std::vector<std::unique_ptr<NotedEnds>> ends(count);
+  if (!team_ || team_->threads() < count) work_for_log(team_.emplace(count));
+  work_in_parts(count, *team_, watch(), [&](std::size_t part, Written told) {
+    ends[part] = std::make_unique<NotedEnds>(*writers[part], order_.record_bytes());
+    WatchedOutput watched(*ends[part], watch(), told);
+    if (merges[part]->merge_to(watched) != parts[part].records) OutputParts::refuse();
+    watched.tell_rest();
+  });
+  for (std::size_t i = 1; i < count; ++i) {
+    if (order_.less(ends[i]->first(), ends[i - 1]->last())) OutputParts::refuse();
+  }
+  Run run = run_of_parts(writers);
+  count_bytes(std::min(run.stored_bytes(), bytes_of(run)));
+  return run;
+}
+
 Run RunCollection::merged(std::vector<Run> runs) {
+  if (const unsigned most_parts = plan_.run_parts(runs.size()); most_parts > 1) {
+    const auto group = std::make_shared<std::vector<Run>>(std::move(runs));
+    const std::vector<RecordPart> parts = divide_runs(
+        order_, *group, {}, most_parts, plan_.least_part_records(), plan_.first_records);
+    if (parts.size() > 1) return merged_in_parts(group, parts);
+    runs = std::move(*group);
+  }
   const MergeBuffers buffers = plan_.merge_buffers(runs.size());
   std::uint64_t bytes = 0;
   for (const Run& run : runs) bytes += run.bytes;

@@ -6,19 +6,23 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "io/file/block_file.h"
 #include "sort/job/run_set.h"
 #include "sort/merge/merge_prefetcher.h"
+#include "sort/merge/record_division.h"
 #include "sort/merge/run_merge.h"
 #include "sort/plan/record_plan.h"
 #include "sort/record/record_output.h"
 #include "sort/runs/run.h"
+#include "sort/runs/run_packing.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/block_pool.h"
+#include "vortex/detail/array/thread_team.h"
 #include "vortex/record_order.h"
 #include "vortex/sort_resources.h"
 
@@ -48,8 +52,8 @@ class RunCollection final : public RunList<Run> {
   void begin_part(std::size_t bytes) { falling_->begin_part(bytes); }
   void end();
   void end_spilled();
-  // Merges until at most `most` runs are left, as few of them as that takes. Throws Error(ENOMEM)
-  // when the memory does not hold a merge of two.
+  // Merges until at most `most` runs are left, as few of them as that takes, each by as many
+  // threads as there is memory for. Throws Error(ENOMEM) when it does not hold a merge of two.
   void reduce_to(std::uint64_t most);
 
   // Whether one run is left, whose bytes are the first of a file; and that file, instead of a
@@ -74,6 +78,11 @@ class RunCollection final : public RunList<Run> {
  private:
   std::uint64_t bytes_of(const Run& run) const noexcept override { return run.bytes - run.skipped; }
   Run merged(std::vector<Run> runs) override;
+  using PartWriters = std::vector<std::unique_ptr<RunPartWriter>>;
+  RunPacking& packing_of_part(std::size_t part);
+  PartWriters writers_of(std::span<const RecordPart> parts, std::size_t write_behind);
+  Run merged_in_parts(const std::shared_ptr<std::vector<Run>>& runs,
+                      std::span<const RecordPart> parts);
   Run write_run(std::size_t write_behind, std::uint64_t most_bytes, const Writing& write);
   Run finish_run();
   RunMergeOptions merge_options(std::size_t read_buffers, unsigned merges = 1);
@@ -85,6 +94,9 @@ class RunCollection final : public RunList<Run> {
   // One of them.
   std::optional<RunWriter> writer_;
   std::optional<FallingRunWriter> falling_;
+  // Of merges to runs.
+  std::vector<std::unique_ptr<RunPacking>> packing_of_parts_;
+  std::optional<detail::ThreadTeam> team_;
 };
 
 }}  // namespace vortex::v0

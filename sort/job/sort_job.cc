@@ -44,6 +44,8 @@ SortPlanRequest SortJob::plan_request(std::optional<std::uint64_t> bytes,
   SortPlanRequest request;
   request.bytes = bytes;
   request.record_bytes = order_->record_bytes();
+  // How many equal records are dropped is not known beforehand, and so not where a part begins.
+  request.runs_in_parts = !unique_;
   // Of an input that has no more, all are wanted.
   const std::uint64_t first = resources.first_records;
   if (!bytes || first < *bytes / request.record_bytes) request.first_records = first;

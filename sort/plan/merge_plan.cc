@@ -44,18 +44,6 @@ namespace {
 // What lies in front of the first whole block of a part.
 constexpr std::size_t kBlocksForHead = 1;
 
-// That one of several merges of `runs` takes at least: two blocks a disk, and kLeastAhead, to read
-// ahead, or it would wait; and two requests to write behind.
-std::size_t blocks_of_part(const RecordPlan& plan, std::uint64_t runs) {
-  constexpr std::size_t kLeastAhead = 4;
-  const std::size_t ahead = std::max<std::size_t>(2 * std::size_t{plan.disks}, kLeastAhead);
-  FileWriterOptions writer = plan.writer;
-  writer.write_behind = 2;
-  writer.request_bytes = plan.block_bytes;
-  return plan.reading().least_buffers(runs, ahead) +
-         FileWriterBase::blocks_needed(writer, plan.block_bytes) + kBlocksForHead;
-}
-
 // That all threads have a part, as far as one is worth more than to hold what it takes. With p
 // parts the last merge takes a p-th of a pass, and what they take of the pool is written and read
 // again: the sum is the least where p^2 parts would take as much as the input. Few threads leave
@@ -63,7 +51,7 @@ std::size_t blocks_of_part(const RecordPlan& plan, std::uint64_t runs) {
 std::size_t blocks_for_parts(const RecordPlan& plan, std::uint64_t runs) {
   constexpr unsigned kManyThreads = 8;
   const unsigned threads = plan.request_cost_bytes < kExpensiveRequest ? plan.threads : 2;
-  const std::size_t of_one = blocks_of_part(plan, runs);
+  const std::size_t of_one = plan.blocks_of_part(runs);
   if (threads < kManyThreads) {
     return std::min(threads * of_one,
                     std::max(plan.pool_blocks / 4, std::min(2 * of_one, plan.pool_blocks / 2)));
@@ -82,9 +70,21 @@ bool divides_merges(const RecordPlan& plan) noexcept {
 
 }  // namespace
 
+// Two blocks a disk, and kLeastAhead, to read ahead, or it would wait; and two requests to write
+// behind.
+std::size_t RecordPlan::blocks_of_part(std::uint64_t runs) const {
+  constexpr std::size_t kLeastAhead = 4;
+  const std::size_t ahead = std::max<std::size_t>(2 * std::size_t{disks}, kLeastAhead);
+  FileWriterOptions least = writer;
+  least.write_behind = 2;
+  least.request_bytes = block_bytes;
+  return reading().least_buffers(runs, ahead) + FileWriterBase::blocks_needed(least, block_bytes) +
+         kBlocksForHead;
+}
+
 unsigned RecordPlan::merges_at_once(std::uint64_t runs) const {
   if (!divides_merges(*this)) return 1;
-  const std::size_t of_one = blocks_of_part(*this, runs);
+  const std::size_t of_one = blocks_of_part(runs);
   const std::size_t blocks = held_blocks ? merging_blocks() : blocks_to_merge(runs);
   return detail::threads_that_fit(threads,
                                   [&](unsigned merges) { return merges * of_one <= blocks; });

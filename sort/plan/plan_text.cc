@@ -7,6 +7,7 @@
 
 #include "sort/merge/merge_passes.h"
 #include "sort/plan/record_plan.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/sort_resources.h"
 
@@ -55,15 +56,21 @@ std::string expected_and_most(std::uint64_t expected, std::uint64_t most) {
 void add_record_merge(PlanText& text, const SortPlan& plan) {
   if (plan.input_bytes) {
     std::string passes = expected_and_most(plan.expected_passes, plan.passes);
-    if (plan.expected_passes > 1) {
+    if (plan.pass_order > 1) {
       const std::uint64_t runs = plan.expected_runs;
-      const MergePass first = next_merge_pass(runs, plan.merge_order, plan.merge_order);
+      const MergePass first = next_merge_pass(runs, plan.merge_order, plan.pass_order);
       if (first.merged < runs) {
         passes += ", the first of " + std::to_string(first.merged) + " runs only";
       }
     }
     text.add("runs", expected_and_most(plan.expected_runs, plan.runs));
     text.add("passes", passes);
+    if (plan.pass_order > 1) {
+      text.add(
+          "merges to runs",
+          "of " + counted(plan.pass_order, "run") + " at most" +
+              (plan.pass_parts > 1 ? ", in " + counted(plan.pass_parts, "part") + " each" : ""));
+    }
   }
   if (plan.kept_bytes != 0) {
     text.add("last run", format_bytes(plan.kept_bytes) + " of it stay in memory");
@@ -77,6 +84,13 @@ void add_record_merge(PlanText& text, const SortPlan& plan) {
 }
 
 }  // namespace
+
+void RecordPlan::tell_of_passes(SortPlan& plan) const {
+  if (expected_passes < 2) return;
+  plan.pass_order = pass_order(expected_runs, merge_order);
+  const MergePass first = next_merge_pass(expected_runs, merge_order, plan.pass_order);
+  plan.pass_parts = run_parts(detail::units_for(first.merged, first.groups));
+}
 
 SortPlan RecordPlan::told() const {
   SortPlan plan = *this;
@@ -93,6 +107,7 @@ SortPlan RecordPlan::told() const {
     plan.write_requests = buffers.writer.write_behind;
     plan.write_request_bytes = buffers.writer.request_bytes;
     if (!held_blocks) plan.kept_bytes = bytes_to_keep();
+    tell_of_passes(plan);
   }
   return plan;
 }

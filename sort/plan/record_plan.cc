@@ -62,7 +62,7 @@ std::uint64_t bytes_of_run_stream() {
 // Of the runs and the output; of several merges each has some, and blocks for each.
 std::uint64_t streams_of_merge(const RecordPlan& plan) {
   const std::uint64_t of_one = plan.merge_order + 1;
-  if (!plan.request.in_parts) return of_one;
+  if (!plan.request.in_parts && plan.run_parts(2) == 1) return of_one;
   return std::max(of_one, std::min<std::uint64_t>(plan.threads * of_one, plan.pool_blocks));
 }
 
@@ -265,7 +265,7 @@ bool RecordPlan::add_memory_for_merging(std::uint64_t bytes, std::uint64_t runs)
   if (bytes > kMaxSortMemoryBytes - std::min(memory_bytes, kMaxSortMemoryBytes)) return false;
   RecordPlan larger = *this;
   larger.memory_bytes += bytes;
-  const std::uint64_t merges = request.in_parts ? threads : 1;
+  const std::uint64_t merges = request.in_parts || request.runs_in_parts ? threads : 1;
   const std::uint64_t most_streams = pool_blocks + bytes / (block_bytes + bytes_beside_block());
   const std::uint64_t of_runs = std::max(runs + 1, std::min(merges * (runs + 1), most_streams));
   larger.stream_memory_bytes = std::max(stream_memory_bytes, of_runs * bytes_of_run_stream());

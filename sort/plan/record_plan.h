@@ -48,6 +48,7 @@ struct SortPlanRequest {
   // Records are pushed one by one: push_buffer_bytes() of the memory gather them first.
   bool pushed = false;
   bool in_parts = false;            // the last merge may write its output in several places at once
+  bool runs_in_parts = false;       // so may merges of runs to runs
   std::uint64_t first_records = 0;  // see SortResources
   RunCompression compression = RunCompression::kNever;  // that is wanted
 };
@@ -114,6 +115,11 @@ struct RecordPlan : SortPlan {
   unsigned merges_at_once(std::uint64_t runs) const;
   std::uint64_t least_part_records() const noexcept { return 8 * block_bytes / record_bytes; }
   std::uint64_t largest_merge_order() const;
+  // The same of merges to runs, which go on until `most` are left: how many runs become one at a
+  // time at most. As few as let more threads have a part of each, but take no more passes, and no
+  // more than a quarter more to merge.
+  unsigned run_parts(std::uint64_t runs) const;
+  std::uint64_t pass_order(std::uint64_t runs, std::uint64_t most) const;
   // That the last merge is expected to have.
   std::uint64_t expected_order() const noexcept {
     return input_bytes ? std::min(expected_runs, merge_order) : merge_order;
@@ -160,6 +166,13 @@ struct RecordPlan : SortPlan {
 
   // With what users are told besides.
   SortPlan told() const;
+
+  // That one of several merges of `runs` takes at least.
+  std::size_t blocks_of_part(std::uint64_t runs) const;
+
+ private:
+  std::uint64_t runs_of_parts(unsigned merges) const;
+  void tell_of_passes(SortPlan& plan) const;
 };
 
 // Larger blocks take less time for their bytes, and more passes: the block size is the one with

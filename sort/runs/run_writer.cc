@@ -60,6 +60,12 @@ RunOutput::RunOutput(const RecordOrder& order, std::size_t block_bytes)
   }
 }
 
+void RunOutput::append_forecast(const std::byte* record) {
+  const std::size_t at = forecast_keys_.size();
+  forecast_keys_.resize(at + keys_.bytes());
+  keys_.make(record, forecast_keys_.data() + at);
+}
+
 RunWriter::RunWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
                      std::uint64_t most_bytes, RunPacking* packing, const std::stop_token& stop,
                      std::uint64_t expected_bytes, std::size_t wide)
@@ -103,10 +109,111 @@ Run RunWriter::finish() {
 }
 
 // The key of the record that ends there, before the stay of its block in memory ends.
-void RunWriter::note_forecast(std::uint64_t end) {
-  const std::size_t at = forecast_keys_.size();
-  forecast_keys_.resize(at + keys_.bytes());
-  keys_.make(to_ + end - record_bytes_, forecast_keys_.data() + at);
+void RunWriter::note_forecast(std::uint64_t end) { append_forecast(to_ + end - record_bytes_); }
+
+KeptBlocks::KeptBlocks(BlockPool& pool, std::size_t count, const char* what_for)
+    : quota_(pool, count, count, what_for) {
+  blocks_.reserve(count);
+  while (blocks_.size() < count) {
+    const BlockGrant grant = quota_.try_take();
+    if (grant.error != 0) {
+      give_back();
+      throw Error(grant.error, "memory for a block of a run");
+    }
+    blocks_.push_back(grant.block);
+  }
+}
+
+void KeptBlocks::give_back() noexcept {
+  if (quota_.pool().inherited()) return;
+  for (const Block block : blocks_) quota_.give_back(block);
+}
+
+namespace {
+
+std::size_t head_bytes(std::uint64_t begin, std::size_t block_bytes) noexcept {
+  return static_cast<std::size_t>(detail::round_up(begin, block_bytes) - begin);
+}
+
+}  // namespace
+
+RunPartWriter::RunPartWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
+                             std::uint64_t begin, std::uint64_t end, RunPacking* packing,
+                             const std::stop_token& stop)
+    : RunOutput(order, store.block_bytes()),
+      kept_(store.pool(), kBlocksForHead, "the head of a part of a run"),
+      head_(kept_.bytes(0), head_bytes(begin, block_bytes_)),
+      in_two_(record_bytes_),
+      stream_(store, {.window_blocks = blocks_for_records(block_bytes_, record_bytes_),
+                      .write_behind = write_behind,
+                      .most_bytes = detail::round_up(end, block_bytes_) - begin - head_.size(),
+                      .packing = packing,
+                      .stop = stop}),
+      to_(stream_.bytes(), record_bytes_, block_bytes_, head_) {}
+
+void RunPartWriter::written(std::size_t bytes) {
+  to_.written(bytes);
+  bytes_ += bytes;
+  note_forecasts();
+}
+
+// Of the blocks that are full, in which a record ends each.
+void RunPartWriter::note_forecasts() {
+  for (;;) {
+    const std::uint64_t end_of_block = head_.size() + (blocks_noted() + 1) * block_bytes_;
+    const std::uint64_t end = end_of_block / record_bytes_ * record_bytes_;
+    if (end > bytes_) break;
+    note_forecast(end);
+  }
+}
+
+// The key of the record that ends there, and may begin in the head.
+void RunPartWriter::note_forecast(std::uint64_t end) {
+  const std::uint64_t behind_head = end - head_.size();
+  const std::byte* record = in_two_.data();
+  if (behind_head < record_bytes_) {
+    const auto in_head = record_bytes_ - static_cast<std::size_t>(behind_head);
+    std::memcpy(in_two_.data(), head_.last(in_head).data(), in_head);
+    std::memcpy(in_two_.data() + in_head, stream_.bytes(), behind_head);
+  } else {
+    record = stream_.bytes() + behind_head - record_bytes_;
+  }
+  append_forecast(record);
+}
+
+Run RunPartWriter::finish_before(std::span<const std::byte> head) {
+  const std::uint64_t records = bytes_ / record_bytes_;
+  guarded([&] {
+    if (!head.empty()) {
+      std::memcpy(stream_.bytes() + bytes_ - head_.size(), head.data(), head.size());
+    }
+    bytes_ += head.size();
+    note_forecasts();
+    if (head_.size() + blocks_noted() * block_bytes_ < bytes_) note_forecast(bytes_);
+  }).throw_if_failed();
+  Run run = stream_.finish(bytes_ - head_.size(), records);
+  run.forecast_keys = std::move(forecast_keys_);
+  return run;
+}
+
+Run run_of_parts(std::span<const std::unique_ptr<RunPartWriter>> parts) {
+  std::vector<Run> runs;
+  std::size_t forecast_bytes = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    runs.push_back(parts[i]->finish_before(i + 1 < parts.size() ? parts[i + 1]->head()
+                                                                : std::span<const std::byte>{}));
+    forecast_bytes += runs.back().forecast_keys.size();
+  }
+  std::vector<std::byte> forecast_keys;
+  forecast_keys.reserve(forecast_bytes);
+  for (Run& run : runs) {
+    const std::vector<std::byte> of_part = std::exchange(run.forecast_keys, {});
+    forecast_keys.insert(forecast_keys.end(), of_part.begin(), of_part.end());
+  }
+  Run run = std::move(runs.front());
+  run.append(std::span(runs).subspan(1));
+  run.forecast_keys = std::move(forecast_keys);
+  return run;
 }
 
 FallingRunWriter::FallingRunWriter(const RecordOrder& order, RunStore& store,
@@ -117,8 +224,8 @@ FallingRunWriter::FallingRunWriter(const RecordOrder& order, RunStore& store,
     : RunOutput(order, store.block_bytes()),
       whole_blocks_(whole_bytes == 0 ? 0 : store.blocks_of(whole_bytes)),
       last_lacks_(static_cast<std::size_t>(whole_blocks_ * block_bytes_ - whole_bytes)),
-      wide_(std::min(wide, write_behind - KeptBlocks::kCount - 1)),
-      blocks_kept_(store.pool()),
+      wide_(std::min(wide, write_behind - kBlocksKept - 1)),
+      blocks_kept_(store.pool(), kBlocksKept, "a run that falls"),
       kept_bytes_(last_lacks_),
       lacking_(last_lacks_),
       in_two_(record_bytes_) {
@@ -126,7 +233,7 @@ FallingRunWriter::FallingRunWriter(const RecordOrder& order, RunStore& store,
   stream_.emplace(
       store,
       RunStream::Options{.window_blocks = blocks_for_records(block_bytes_, record_bytes_) + wide_,
-                         .write_behind = write_behind - KeptBlocks::kCount - wide_,
+                         .write_behind = write_behind - kBlocksKept - wide_,
                          .most_bytes = most_bytes + block_bytes_,
                          .expected_bytes = expected_bytes,
                          .packing = packing,
@@ -134,25 +241,6 @@ FallingRunWriter::FallingRunWriter(const RecordOrder& order, RunStore& store,
                          .blocks = whole_blocks_,
                          .stop = stop});
   to_ = stream_->bytes();
-}
-
-FallingRunWriter::KeptBlocks::KeptBlocks(BlockPool& pool)
-    : quota_(pool, kCount, kCount, "a run that falls") {
-  for (Block& block : blocks_) {
-    const BlockGrant grant = quota_.try_take();
-    if (grant.error != 0) {
-      give_back();
-      throw Error(grant.error, "memory for a block of a run");
-    }
-    block = grant.block;
-  }
-}
-
-void FallingRunWriter::KeptBlocks::give_back() noexcept {
-  if (quota_.pool().inherited()) return;
-  for (const Block block : blocks_) {
-    if (block) quota_.give_back(block);
-  }
 }
 
 void FallingRunWriter::begin_part(std::size_t bytes) {
@@ -234,10 +322,7 @@ void FallingRunWriter::end_part() {
 
 // Of the newest block, once: the key of the last record that ends in it.
 void FallingRunWriter::note_forecast(const std::byte* record) {
-  const std::size_t at = forecast_keys_.size();
-  if (at == blocks_ * keys_.bytes()) return;
-  forecast_keys_.resize(at + keys_.bytes());
-  keys_.make(record, forecast_keys_.data() + at);
+  if (blocks_noted() != blocks_) append_forecast(record);
 }
 
 // The same, where its end was kept; the record before that ends where it begins.

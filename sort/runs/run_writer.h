@@ -1,9 +1,9 @@
 // Writes a sorted run to the disks.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -78,6 +78,10 @@ class RunOutput : public RecordOutput {
   // Throws Error(EINVAL) for records larger than a block. The order outlives it.
   RunOutput(const RecordOrder& order, std::size_t block_bytes);
 
+  // Blocks have their forecasts in the order in which they are written.
+  std::uint64_t blocks_noted() const noexcept { return forecast_keys_.size() / keys_.bytes(); }
+  void append_forecast(const std::byte* record);
+
   const std::size_t record_bytes_;
   const std::size_t block_bytes_;
   const ForecastKeys keys_;
@@ -110,7 +114,6 @@ class RunWriter final : public RunOutput {
   Run finish() override;
 
  private:
-  std::uint64_t blocks_noted() const noexcept { return forecast_keys_.size() / keys_.bytes(); }
   void note_forecast(std::uint64_t end);
 
   const std::size_t wide_;
@@ -118,6 +121,62 @@ class RunWriter final : public RunOutput {
   std::byte* to_ = nullptr;
   std::uint64_t bytes_ = 0;
 };
+
+// Blocks of the pool, as plain memory.
+class KeptBlocks {
+ public:
+  // Throws Error(ENOMEM) when the pool cannot guarantee so many.
+  KeptBlocks(BlockPool& pool, std::size_t count, const char* what_for);
+  ~KeptBlocks() { give_back(); }
+  KeptBlocks(const KeptBlocks&) = delete;
+  KeptBlocks& operator=(const KeptBlocks&) = delete;
+
+  std::byte* bytes(std::size_t block) const noexcept { return quota_.pool().home(blocks_[block]); }
+
+ private:
+  void give_back() noexcept;
+
+  BlockQuota quota_;
+  std::vector<Block> blocks_;
+};
+
+// A part of a run whose records are known to be in [begin, end) of it, in bytes; threads may write
+// the others meanwhile. It writes the blocks that begin there: what lies in front of the first of
+// them, its head, is kept in memory for the part in front, which has its last block from it.
+class RunPartWriter final : public RunOutput {
+ public:
+  // A part is longer than a head, which takes a block besides what a RunWriter does. The rest as
+  // for that.
+  static constexpr std::size_t kBlocksForHead = 1;
+  RunPartWriter(const RecordOrder& order, RunStore& store, std::size_t write_behind,
+                std::uint64_t begin, std::uint64_t end, RunPacking* packing,
+                const std::stop_token& stop);
+
+  std::span<std::byte> room(std::size_t most_bytes) override { return to_.room(most_bytes); }
+  void written(std::size_t bytes) override;
+
+  // Valid as long as this is.
+  std::span<const std::byte> head() const noexcept { return head_; }
+  // The part in front of one with this head, which has been written. As RunOutput::finish(), of
+  // the last part.
+  Run finish_before(std::span<const std::byte> head);
+  Run finish() override { return finish_before({}); }
+
+ private:
+  void note_forecast(std::uint64_t end);
+  void note_forecasts();
+
+  const KeptBlocks kept_;
+  const std::span<std::byte> head_;
+  std::vector<std::byte> in_two_;  // a record of the head that goes on in the stream
+  RunStream stream_;
+  PointerOutput to_;
+  std::uint64_t bytes_ = 0;  // with the head
+};
+
+// Of parts that lie one behind the other, and have been written, the run. Throws as
+// RunOutput::finish().
+Run run_of_parts(std::span<const std::unique_ptr<RunPartWriter>> parts);
 
 // The records come in parts, in order in each, and each part comes before those that came before
 // it: its records go in front of theirs, and fill their first block. What begins a block of the run
@@ -142,26 +201,7 @@ class FallingRunWriter final : public RunOutput {
   Run finish() override;
 
  private:
-  // Two blocks of the pool, as plain memory.
-  class KeptBlocks {
-   public:
-    static constexpr std::size_t kCount = 2;
-
-    explicit KeptBlocks(BlockPool& pool);
-    ~KeptBlocks() { give_back(); }
-    KeptBlocks(const KeptBlocks&) = delete;
-    KeptBlocks& operator=(const KeptBlocks&) = delete;
-
-    std::byte* bytes(std::size_t block) const noexcept {
-      return quota_.pool().home(blocks_[block]);
-    }
-
-   private:
-    void give_back() noexcept;
-
-    BlockQuota quota_;
-    std::array<Block, kCount> blocks_{};
-  };
+  static constexpr std::size_t kBlocksKept = 2;
 
   const std::byte* kept() const noexcept {
     return blocks_kept_.bytes(keeping_) + block_bytes_ - kept_bytes_;
