@@ -30,10 +30,10 @@ struct ExternalSortOptions {
   // Address space for each input whose length is not known (a pipe). One that is longer ends the
   // sort with EFBIG. Where the system refuses it, the sort takes what the system gives.
   std::uint64_t most_pipe_bytes = std::uint64_t{16} << 40;
-  bool unique = false;        // of records with equal keys, only the first is written
-  // Every input is sorted already, and a file of known length; one that is not sorted ends the merge
-  // with EINVAL. Where all are merged at once to a file, without `unique`, each thread merges a part
-  // of every input, as far as memory goes (SortPlan::merge_parts).
+  bool unique = false;  // of records with equal keys, only the first is written
+  // Every input is sorted already, and a file of known length; one that is not sorted ends the
+  // merge with EINVAL. Where all are merged at once to a file, without `unique`, each thread merges
+  // a part of every input, as far as memory goes (SortPlan::merge_parts).
   bool merge_inputs = false;
   // A file that gets a trace of the sort when it ends, in the JSON format of Chrome's traces, which
   // Perfetto opens: each request of a disk, and for each thread its faults and waits and what it

@@ -1,13 +1,12 @@
 #include "io/file/own_pool.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
+#include "vortex/os/memory.h"
 #include "vortex/pool/block_memory.h"
 
 namespace vortex { inline namespace v0 {
@@ -24,11 +23,6 @@ constexpr std::size_t kTakenAtOnce = std::size_t{16} << 20;
 bool taken_at_once(const BlockPool& pool, std::uint64_t file_bytes) noexcept {
   return pool.pool_bytes() <= kTakenAtOnce &&
          (pool.pool_bytes() <= file_bytes || pool.pool_bytes() - file_bytes < kHugePageBytes);
-}
-
-std::uint64_t machine_bytes() noexcept {
-  return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-         static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace
@@ -56,7 +50,8 @@ std::unique_ptr<BlockPool> make_own_pool(const std::string& user, std::size_t bl
     options.pool_bytes = detail::round_up(options.pool_bytes, kHugePageBytes);
   }
   // Its tables alone, which are made whole, could take more than there is.
-  if (block_bytes <= kMaxBlockBytes && options.pool_bytes > machine_bytes()) {
+  const std::uint64_t machine_bytes = os::machine_memory().bytes;
+  if (block_bytes <= kMaxBlockBytes && machine_bytes != 0 && options.pool_bytes > machine_bytes) {
     throw Error(ENOMEM, "blocks of '" + user + "': " + format_bytes(options.pool_bytes) +
                             " are more than the machine has: ask for less memory, or for fewer "
                             "blocks, requests or walks");

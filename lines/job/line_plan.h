@@ -66,15 +66,16 @@ struct LinePlan : SortPlan {
   // most_runs(), or fewer, that more threads have a part of each merge, where that takes no more
   // passes.
   std::uint64_t pass_order(const LineMergeSize& all, std::uint64_t left) const;
-  // How many runs are to be left of all for the last merge, which can take `most` and has `parts` at
-  // most: `most`, or fewer, that more threads have a part of it, where merging the others before
+  // How many runs are to be left of all for the last merge, which can take `most` and has `parts`
+  // at most: `most`, or fewer, that more threads have a part of it, where merging the others before
   // takes no more than half of what that saves.
   std::uint64_t runs_to_leave(const LineMergeSize& all, std::uint64_t most, unsigned parts) const;
   // A part of a merge, or of what is sorted in memory, that has less text is not worth a thread.
   std::uint64_t least_part_bytes() const noexcept { return 8 * std::uint64_t{block_bytes}; }
   // As most_runs(), for inputs that are sorted already, whose records are put together elsewhere,
   // and each of which is read in blocks.
-  // The same, and the following, of each of `merges` of parts of all inputs, which share the memory.
+  // The same, and the following, of each of `merges` of parts of all inputs, which share the
+  // memory.
   std::uint64_t most_inputs(unsigned merges = 1) const;
   // One of `inputs` that are to be merged, more than most_inputs() as well; `bytes` is its length,
   // if that is known.

@@ -264,7 +264,8 @@ std::uint64_t SortFiles::room_beside_runs(const SortPlan& plan) const {
   // The last block of a run is not full, and of each folder's slots one more is free. Blocks in
   // which parts of the merge meet stay until its end.
   return *plan.input_bytes / RunStore::kPartFreedAtOnce +
-         (plan.runs * std::max({plan.merge_parts, plan.pass_parts, 1U}) + folders_.size()) * plan.block_bytes;
+         (plan.runs * std::max({plan.merge_parts, plan.pass_parts, 1U}) + folders_.size()) *
+             plan.block_bytes;
 }
 
 std::vector<SortedFile> SortFiles::open_sorted(std::size_t first, std::size_t last) const {

@@ -19,6 +19,7 @@
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/error.h"
 #include "vortex/os/map_budget.h"
+#include "vortex/os/memory.h"
 #include "vortex/thread/control_groups.h"
 #include "vortex/thread/masked_thread.h"
 
@@ -98,6 +99,7 @@ void read_groups(MemoryLimits& limits, const std::string& root) {
 }  // namespace
 
 MemoryLimits memory_limits(const std::string& root) {
+  constexpr std::uint64_t kLittle = std::uint64_t{1} << 30;  // where nobody tells
   MemoryLimits limits;
   std::ifstream machine(root + "/proc/meminfo");
   for (std::string line; std::getline(machine, line);) {
@@ -109,9 +111,10 @@ MemoryLimits memory_limits(const std::string& root) {
     if (name == "MemAvailable:") limits.available_bytes = kibibytes << 10;
   }
   if (limits.machine_bytes == 0) {  // there is no /proc
-    const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-    limits.machine_bytes = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * page;
-    limits.available_bytes = static_cast<std::uint64_t>(sysconf(_SC_AVPHYS_PAGES)) * page;
+    os::MachineMemory memory = os::machine_memory();
+    if (memory.bytes == 0) memory = {kLittle, kLittle};
+    limits.machine_bytes = memory.bytes;
+    limits.available_bytes = memory.free_bytes;
   }
   read_groups(limits, root);
   limits.address_space_bytes = left_of(RLIMIT_AS, &Taken::all);

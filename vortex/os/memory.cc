@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -235,6 +236,13 @@ void note_unmapped() noexcept {
 }
 
 std::size_t page_bytes() noexcept { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+
+MachineMemory machine_memory() noexcept {
+  struct sysinfo info;
+  if (sysinfo(&info) != 0) return {};
+  const std::uint64_t unit = info.mem_unit;
+  return {info.totalram * unit, info.freeram * unit};
+}
 
 std::size_t max_map_count() noexcept {
   constexpr std::size_t kKernelDefault = 65530;

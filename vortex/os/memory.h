@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 
 #include "vortex/version.h"
@@ -99,6 +100,14 @@ void note_mapped() noexcept;
 void note_unmapped() noexcept;
 
 VORTEX_EXPORT std::size_t page_bytes() noexcept;
+
+// What the machine has, and what nobody uses; 0 where the kernel refuses to tell, which sysconf()
+// does not notice.
+struct MachineMemory {
+  std::uint64_t bytes = 0;
+  std::uint64_t free_bytes = 0;
+};
+VORTEX_EXPORT MachineMemory machine_memory() noexcept;
 
 // vm.max_map_count, or the kernel's default where /proc cannot be read.
 std::size_t max_map_count() noexcept;
