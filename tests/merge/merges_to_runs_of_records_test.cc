@@ -501,8 +501,8 @@ void expect_sorter(const ListSort& sort, Seen& seen) {
 TEST(MergesToRunsOfRecords, OfSorts) {
   auto random = test_random();
   constexpr std::size_t kSizes[] = {8, 16, 100, 7, 1000};
-  Seen seen({{"in parts", 4}, {"unique"}, {"sorter"}});
-  for (unsigned round = 0; seen.another(round, kShadowMemory ? 4 : 8); ++round) {
+  Seen seen({{"in parts", 2}, {"unique"}, {"sorter"}});
+  for (unsigned round = 0; seen.another(round, kShadowMemory ? 2 : 6); ++round) {
     const std::size_t record_bytes = kSizes[round % std::size(kSizes)];
     const unsigned threads = 2 + static_cast<unsigned>(random() % 6);
     const std::uint64_t memory = (std::uint64_t{512} + 128 * threads) << 10;
@@ -517,7 +517,7 @@ TEST(MergesToRunsOfRecords, OfSorts) {
     resources.compression = RunCompression::kNever;
     const auto all = counted();
     resources.open_disk = sort_disks(Backend::kThreads, all);
-    sort.options.unique = round % 4 == 3;
+    sort.options.unique = round % 4 == 1;
     const RecordList sorted = stably_sorted(order, sort.list);
     sort.sorted = (sort.options.unique ? firsts_of_equal(order, sorted) : sorted).bytes;
     const SortReport report = sort.run(false);
