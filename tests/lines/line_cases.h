@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "vortex/line_sort.h"
@@ -41,6 +42,23 @@ class KeysBehindComma final : public RecordKeys {
 
  private:
   const std::size_t most_bytes_;
+};
+
+// The keys of any number of threads at a time.
+class ManyKeys : public RecordKeys {
+ public:
+  explicit ManyKeys(std::shared_ptr<const RecordKeys> keys) : keys_(std::move(keys)) {}
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    keys_->append(records, keys);
+  }
+  bool appended_by_any_thread() const noexcept override { return true; }
+  bool shortened() const noexcept override { return keys_->shortened(); }
+  void append_whole(std::string_view record, std::string& key) const override {
+    keys_->append_whole(record, key);
+  }
+
+ private:
+  const std::shared_ptr<const RecordKeys> keys_;
 };
 
 // Whole keys, or keys that are shortened to a few bytes.

@@ -33,23 +33,6 @@ constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
 constexpr std::size_t kBlock = std::size_t{16} << 10;
 constexpr unsigned kThreads[] = {1, 2, 7, 16, 64, 128};
 
-// The keys of any number of threads at a time.
-class ManyKeys : public RecordKeys {
- public:
-  explicit ManyKeys(const LineOrder& order) : keys_(order.keys) {}
-  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
-    keys_->append(records, keys);
-  }
-  bool appended_by_any_thread() const noexcept override { return true; }
-  bool shortened() const noexcept override { return keys_->shortened(); }
-  void append_whole(std::string_view record, std::string& key) const override {
-    keys_->append_whole(record, key);
-  }
-
- private:
-  const std::shared_ptr<const RecordKeys> keys_;
-};
-
 class LineThreads : public LineFolder {
  protected:
   LineThreads() {
@@ -76,7 +59,7 @@ TEST_F(LineThreads, GiveWhatOneThreadGives) {
       lines[random() % lines.size()] += "," + std::string(random() % 200'000, 'x');
     }
     options.order = random_order(random);
-    if (options.order.keys) options.order.keys = std::make_shared<ManyKeys>(options.order);
+    if (options.order.keys) options.order.keys = std::make_shared<ManyKeys>(options.order.keys);
     options.resources.first_records = random() % 4 == 0 ? random() % (2 * lines.size()) : 0;
     options.header_records = random() % 3;
     options.resources.compression =

@@ -35,25 +35,19 @@ constexpr unsigned kThreads[] = {1, 2, 7, 16, 64};
 
 // The keys of any number of threads at a time, each of which is counted from a moment on: none goes
 // on before all have come.
-class KeysOfThreads : public RecordKeys {
+class KeysOfThreads : public ManyKeys {
  public:
   explicit KeysOfThreads(std::shared_ptr<const RecordKeys> keys, std::size_t threads = 0)
-      : keys_(std::move(keys)), counts_(threads) {}
+      : ManyKeys(std::move(keys)), counts_(threads) {}
   void begin() noexcept { begun_.store(true); }
   std::size_t threads() const { return counts_.of_threads().size(); }
 
   void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
     if (begun_.load()) counts_.add(1);
-    keys_->append(records, keys);
-  }
-  bool appended_by_any_thread() const noexcept override { return true; }
-  bool shortened() const noexcept override { return keys_->shortened(); }
-  void append_whole(std::string_view record, std::string& key) const override {
-    keys_->append_whole(record, key);
+    ManyKeys::append(records, keys);
   }
 
  private:
-  const std::shared_ptr<const RecordKeys> keys_;
   mutable TeamCounts counts_;
   std::atomic<bool> begun_{false};
 };

@@ -40,10 +40,11 @@ std::size_t bytes_allocated = 0;
 
 namespace vortex::test::prefetch_allocation_test { namespace {
 
+constexpr char kNotCounted[] =
+    "the thread sanitizer's operator new cannot be replaced by one that counts";
+
 TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
-  if (kThreadSanitizer) {
-    GTEST_SKIP() << "the thread sanitizer's operator new cannot be replaced by one that counts";
-  }
+  if (kThreadSanitizer) GTEST_SKIP() << kNotCounted;
   auto random = test_random();
   for (const PrefetchKind kind : kAllPrefetchKinds) {
     const Runs runs = make_runs(RunShape::kUniform, 8, 60, 4, random);
@@ -81,7 +82,7 @@ TEST(PrefetchAllocation, EventsAndDecisionsAllocateNothing) {
 
 // What is given back again counts, too.
 TEST(FileMergeAllocation, IsWhatPlansKeepForEachFile) {
-  if (kThreadSanitizer) GTEST_SKIP() << "see above";
+  if (kThreadSanitizer) GTEST_SKIP() << kNotCounted;
   constexpr std::size_t kFiles = 100, kRecord = 100;
   auto random = test_random();
   const FormatOrder order{RecordFormat(kRecord)};
