@@ -17,6 +17,14 @@ constexpr long kLongestPauseMs = 10'000;
 // The usual one would be most of what a program with little address space has.
 constexpr std::size_t kStackBytes = std::size_t{512} << 10;
 
+// What waits in the kernel when kWake comes goes on with SA_RESTART; without, it ends with EINTR.
+void handle_wake(int flags, struct sigaction* before) {
+  struct sigaction wake {};
+  wake.sa_handler = [](int) {};
+  wake.sa_flags = flags;
+  sigaction(kWake, &wake, before);
+}
+
 }  // namespace
 
 std::stop_token Interrupt::start() {
@@ -28,9 +36,7 @@ std::stop_token Interrupt::start() {
     }
   }
   pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
-  struct sigaction wake {};
-  wake.sa_handler = [](int) {};  // no SA_RESTART: what waits in the kernel comes back with EINTR
-  sigaction(kWake, &wake, &action_before_);
+  handle_wake(SA_RESTART, &action_before_);  // until a stop is asked for, whoever sends it
   // Only the thread has it blocked and waits for it. Nothing else comes to the thread either.
   sigaddset(&signals_, kWake);
   sigset_t all;
@@ -82,6 +88,7 @@ void Interrupt::wait_for_signal() noexcept {
     if (ending_) return;
     if (signal > 0 && signal != kWake) {
       received_.store(signal);
+      handle_wake(0, nullptr);
       source_.request_stop();
     }
     if (received_.load() != 0) pthread_kill(maker_, kWake);

@@ -905,7 +905,8 @@ class Sort(Program):
         self.assertFalse((self.folder / "out").exists())
 
     def end_while_it_waits(self, number, *arguments, blocked=()):
-        """Starts the program, and ends it by a signal when it waits. It has got the blocked ones before."""
+        """Starts the program, and ends it by a signal when it waits. The blocked ones come to it before, while it
+        sleeps: most of them when it waits for the FIFO."""
         def prepare():
             signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
@@ -914,13 +915,19 @@ class Sort(Program):
                                   stderr=subprocess.DEVNULL, preexec_fn=prepare)
         self.addCleanup(waiter.kill)
         # Its second thread is the one that takes the signals.
-        status = pathlib.Path(f"/proc/{waiter.pid}/status")
-        while not re.search(r"^Threads:\s+([2-9]|\d\d)", status.read_text(), re.MULTILINE):
-            self.assertIsNone(waiter.poll())
+        self.wait_for(waiter, r"^Threads:\s+([2-9]|\d\d)")
         for other in blocked:
-            waiter.send_signal(other)
+            for _ in range(20):
+                self.wait_for(waiter, r"^State:\s+S")
+                waiter.send_signal(other)
         waiter.send_signal(number)
         self.assertEqual(waiter.wait(timeout=60), -number)
+
+    def wait_for(self, process, words):
+        """Until its status says so; it must not end before."""
+        status = pathlib.Path(f"/proc/{process.pid}/status")
+        while not re.search(words, status.read_text(), re.MULTILINE):
+            self.assertIsNone(process.poll())
 
     def test_signals_that_were_blocked_leave_the_others_their_way(self):
         os.mkfifo(self.folder / "fifo")
