@@ -248,10 +248,10 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // The kinds of calls that a job makes: a quarter of them, by chance, unless tests may take long.
-  std::vector<std::size_t> kinds_of(const WholeJob& job, std::mt19937_64& random) {
-    std::vector<std::size_t> all(kCallKinds);
-    std::iota(all.begin(), all.end(), std::size_t{0});
+  // Of these kinds of calls those that a job makes: a tenth of them, by chance, and one at least,
+  // unless tests may take long.
+  std::vector<std::size_t> kinds_of(const WholeJob& job, const std::vector<std::size_t>& all,
+                                    std::mt19937_64& random) {
     const TracedEnd end = tracer_.run(all, [&] {
       Sweep(job, tracer_.ledger(), 0).count();
       return 0;
@@ -259,10 +259,11 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     EXPECT_TRUE(end.exited_with(0)) << end.status << end.waits;
     std::vector<std::size_t> kinds;
     for (const std::size_t kind : all) {
-      if (tracer_.ledger().seen[kind] != 0 && (long_tests() || random() % 4 == 0)) {
-        kinds.push_back(kind);
-      }
+      if (tracer_.ledger().seen[kind] != 0) kinds.push_back(kind);
     }
+    if (long_tests()) return kinds;
+    std::shuffle(kinds.begin(), kinds.end(), random);
+    kinds.resize((kinds.size() + 9) / 10);
     return kinds;
   }
 
@@ -273,7 +274,9 @@ TEST_P(NthFailure, OfASystemCall) {
   auto random = test_random();
   const WholeJob job = make_job(GetParam(), random);
   const std::uint64_t before = tracer_.ledger().steps;
-  for (const std::size_t kind : kinds_of(job, random)) sweep(job, kind);
+  std::vector<std::size_t> all(kCallKinds);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  for (const std::size_t kind : kinds_of(job, all, random)) sweep(job, kind);
   std::printf("%llu jobs\n", static_cast<unsigned long long>(tracer_.ledger().steps - before));
 }
 
@@ -281,12 +284,14 @@ TEST_P(NthFailure, OfACallThatIsInterruptedIsNone) {
   auto random = test_random();
   const WholeJob job = make_job(GetParam(), random);
   tracer_.ledger().interrupted = true;
-  for (const std::size_t kind : kinds_of(job, random)) {
+  std::vector<std::size_t> all;
+  for (std::size_t kind = 0; kind < kCallKinds; ++kind) {
     if (std::count(std::begin(kInterruptedCalls), std::end(kInterruptedCalls),
                    kFailingCalls[kind].number) != 0) {
-      sweep(job, kind);
+      all.push_back(kind);
     }
   }
+  for (const std::size_t kind : kinds_of(job, all, random)) sweep(job, kind);
 }
 
 TEST_P(NthFailure, OfAnAllocation) {

@@ -267,9 +267,9 @@ inline std::uint64_t memory_for(const Place& place, const SortShape& shape) {
 
 inline WholeJob sort_job(const SortShape& shape, std::mt19937_64& random) {
   const auto place = std::make_shared<Place>();
-  const std::size_t bytes = shape.lines && shape.runs && !shape.pipe ? 5 << 19 : 1 << 19;
+  const std::size_t bytes = shape.lines && shape.runs && !shape.pipe ? 3 << 19 : 1 << 19;
   std::string all;
-  for (int i = 0; i < (shape.merge ? 2 : shape.pipe && shape.lines ? 5 : 1); ++i) {
+  for (int i = 0; i < (shape.merge ? 2 : shape.pipe && shape.lines ? 3 : 1); ++i) {
     std::string input =
         shape.lines ? random_lines(bytes, random) : random_numbers(bytes / 8, random);
     all += input;
