@@ -656,7 +656,8 @@ class Sort(Program):
 
     @unittest.skipIf(SANITIZED, "a sanitizer's shadow takes terabytes of address space")
     def test_more_address_space_is_never_worse(self):
-        """Each limit is enough, or is refused before any work with what is needed."""
+        """Each limit is enough, or is refused before any work with what is needed. Sorts have the least that is
+        enough, and some of the others."""
         expected = self.gen("in", "--bytes", "24M", "--form", "u64")["checksum"]
         for memory, io in (("1M", "best"), ("8M", "best"), ("3M", "threads"), ("64M", "best")):
             enough = False
@@ -665,6 +666,8 @@ class Sort(Program):
                 arguments = ("sort", "in", "-o", "out", "--form", "u64", "-S", memory, "--io", io)
                 plan = self.run_program(PROGRAM, [*arguments, "--plan"], limit=limit_address_space)
                 if plan.returncode == 0:
+                    if enough and self.random.randrange(4) != 0:
+                        continue
                     enough = True
                     self.run_vortex(*arguments, limit=limit_address_space)
                     self.assertEqual(self.check("out", "--form", "u64")["checksum"], expected)
@@ -679,7 +682,7 @@ class Sort(Program):
         data = self.bytes_of("in")
         arguments = ("sort", "-", "-o", "out", "--form", "u64", "-S", "4M")
         enough = False
-        for limit in (600, 1000, *range(1050, 1200, 10), 1300, 1500, 2000, 3000):
+        for limit in (600, 1000, *sorted(self.random.sample(range(1050, 1200, 10), 5)), 1300, 1500, 2000, 3000):
             done = self.run_program(PROGRAM, arguments, data,
                                     limit=under({resource.RLIMIT_AS: limit * MIB}))
             if done.returncode == 0:

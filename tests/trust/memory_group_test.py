@@ -136,10 +136,14 @@ class InAGroup(FolderCase):
         self.of_lines(["-m"], names)
 
     def numbers(self):
-        """The digest of the numbers of a file, sorted."""
-        numbers = array.array("Q", self.random.randbytes(BYTES))
-        self.put("in", numbers.tobytes())
-        (self.folder / "expected").write_bytes(array.array("Q", sorted(numbers)).tobytes())
+        """The digest of the numbers of a file, sorted. They are made so, and cut into slices that are shuffled."""
+        count = BYTES // 8
+        step = self.random.randrange(2**63, 2**64) // count
+        numbers = array.array("Q", range(0, count * step, step))
+        (self.folder / "expected").write_bytes(numbers.tobytes())
+        slices = [numbers[at::1021] for at in range(1021)]
+        self.random.shuffle(slices)
+        self.put("in", b"".join(slices))
         expected = self.digest(self.folder / "expected")
         (self.folder / "expected").unlink()
         return expected
