@@ -21,6 +21,7 @@
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_sorts.h"
+#include "vortex/block_pool.h"
 #include "vortex/external_sort.h"
 #include "vortex/memory_budget.h"
 #include "vortex/sorter.h"
@@ -45,17 +46,17 @@ TEST(LastRun, IsNotWritten) {
   for (const std::size_t record_bytes : {8U, 16U, 100U}) {
     for (const unsigned threads : thread_counts(random)) {
       SCOPED_TRACE(::testing::Message() << record_bytes << " bytes, threads " << threads);
-      ListSort sort(random_records(record_bytes, 20 * kMiB / record_bytes),
-                    RecordFormat(record_bytes, {parse_record_key("0:8")}), 4 * kMiB);
+      ListSort sort(random_records(record_bytes, 7 * kMiB / record_bytes),
+                    RecordFormat(record_bytes, {parse_record_key("0:8")}), 2 * kMiB);
       SortResources& resources = sort.options.resources;
       resources.compression = RunCompression::kNever;
-      resources.block_bytes = 32 << 10;
+      resources.block_bytes = kMinBlockBytes;
       resources.threads = threads;
       resources.open_disk = sort_disks(Backend::kThreads);
       const SortReport report = sort.run(false);
       EXPECT_EQ(report.passes, 1U);
       EXPECT_LT(report.runs, report.plan.runs);
-      EXPECT_GE(plan_external_sort(sort.options).kept_bytes, 2 * kMiB);
+      EXPECT_GE(plan_external_sort(sort.options).kept_bytes, kMiB);
       EXPECT_EQ(report.run_bytes + report.plan.kept_bytes, report.input_bytes);
       EXPECT_GE(report.plan.kept_bytes, report.plan.run_bytes * 3 / 4) << to_string(report.plan);
       // What merging reads, the input beside. Of each run two parts read the block between them.
@@ -76,15 +77,19 @@ TEST(LastRun, IsNotWritten) {
 TEST(LastRun, IsWrittenAsFarAsMergingTakesItsMemory) {
   auto random = test_random();
   bool whole = false, in_part = false, none = false;
-  for (const std::size_t times : {5U, 48U, 80U}) {
-    SCOPED_TRACE(times);
-    NumberSort sort(2 * kMiB, times * kMiB / 8);
+  struct Case {
+    std::uint64_t memory_kib;
+    std::size_t mib;
+  };
+  for (const auto [memory_kib, mib] : {Case{2048, 5}, {768, 6}, {768, 18}}) {
+    SCOPED_TRACE(mib);
+    NumberSort sort(memory_kib << 10, mib * kMiB / 8);
     SortResources& resources = sort.options.resources;
-    resources.block_bytes = 16 << 10;
+    resources.block_bytes = kMinBlockBytes;
     resources.threads = kThreadCounts[random() % 2];
     const SortReport report = sort.run(false);
     const std::uint64_t kept = report.plan.kept_bytes;
-    RecordProperty("kept_of_" + std::to_string(times), std::to_string(kept));
+    RecordProperty("kept_of_" + std::to_string(mib), std::to_string(kept));
     whole |= kept >= report.plan.run_bytes * 3 / 4;
     in_part |= kept > 0 && kept < report.plan.run_bytes / 2;
     none |= report.run_bytes >= report.input_bytes;
@@ -101,7 +106,7 @@ TEST(LastRun, IsWrittenAsFarAsMergingTakesItsMemory) {
 template <typename Random>
 RecordList random_list(const FormatOrder& order, Random& random) {
   const std::size_t record_bytes = order.record_bytes();
-  const std::size_t bytes = kMiB + random() % (4 * kMiB);
+  const std::size_t bytes = kMiB / 2 + random() % (2 * kMiB);
   RecordList list = make_records(kShapes[random() % std::size(kShapes)], record_bytes,
                                  bytes / record_bytes, random);
   if (random() % 4 == 0) list = stably_sorted(order, list);
@@ -121,7 +126,7 @@ void choose_options(ListSort& sort, Random& random) {
   if (random() % 3 == 0) resources.folders.clear();
   options.unique = random() % 4 == 0;
   if (random() % 4 == 0) resources.first_records = 1 + random() % sort.list.count();
-  resources.memory_bytes = kMiB + random() % (3 * kMiB);
+  resources.memory_bytes = 3 * kMiB / 4 + random() % (3 * kMiB / 4);
   resources.block_bytes = std::size_t{16} << (10 + random() % 3);
   resources.threads = kThreadCounts[random() % std::size(kThreadCounts)];
   resources.prefetch = kAllPrefetchKinds[random() % std::size(kAllPrefetchKinds)];
@@ -144,7 +149,7 @@ RecordList expected_of(const ListSort& sort) {
 // Records of all kinds, in few blocks and in many.
 TEST(LastRun, GivesWhatAStableSortGives) {
   auto random = test_random();
-  const unsigned rounds = long_tests() ? 2000 : kShadowMemory ? 30 : 60;
+  const unsigned rounds = long_tests() ? 2000 : 30;
   Seen seen({{"kept", rounds / 10 + 1}, {"unique"}, {"first"}, {"long"}, {"straddling"}});
   for (unsigned round = 0; seen.another(round, rounds); ++round) {
     const std::size_t record_bytes = round % 3 == 0   ? 8
@@ -179,7 +184,7 @@ TEST(LastRun, EndsWithTheSort) {
   auto random = test_random();
   for (const unsigned threads : thread_counts(random)) {
     SCOPED_TRACE(threads);
-    NumberSort sort(8 * kMiB, 3'000'000, 2);
+    NumberSort sort(8 * kMiB, 1'300'000, 2);
     SortResources& resources = sort.options.resources;
     resources.threads = threads;
     const auto reads = counted(Operation::kRead);
@@ -215,7 +220,7 @@ TEST(LastRun, EndsWithTheSort) {
 
 // Others may want the memory.
 TEST(LastRun, IsWrittenWhereMemoryIsShared) {
-  NumberSort sort(4 * kMiB, 2'000'000);
+  NumberSort sort(4 * kMiB, 1'000'000);
   EXPECT_GT(sort.run(false).plan.kept_bytes, kMiB);
   sort.options.resources.budget = MemoryBudget::make(4 * kMiB);
   EXPECT_EQ(sort.run().run_bytes, sort.list.bytes.size());
@@ -233,7 +238,7 @@ TEST(LastRun, IsInTheArrayOfASorter) {
       resources.folders = {folder.path().string()};
       resources.threads = threads;
       resources.compression = RunCompression::kNever;
-      std::vector<std::uint64_t> numbers(2'000'000);
+      std::vector<std::uint64_t> numbers(1'000'000);
       for (std::uint64_t& number : numbers) number = random();
       Sorter<std::uint64_t> sorter(resources);
       sorter.push(numbers);
