@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +58,23 @@ inline std::shared_ptr<FaultPlan> damaged_writes(std::uint64_t from) {
 inline std::shared_ptr<FaultAt> counted(std::optional<Operation> only = {}) {
   return std::make_shared<FaultAt>(0, PlannedFault{}, only);
 }
+
+// An error at attempt `number` from a moment on, however many came before.
+class LaterError final : public FaultPlan {
+ public:
+  LaterError(std::uint64_t number, int error) noexcept : number_(number), error_(error) {}
+  void begin() noexcept { begun_.store(true); }
+  PlannedFault decide(const Attempt& /*attempt*/, std::uint64_t /*number*/) noexcept override {
+    if (!begun_.load() || seen_.fetch_add(1) != number_) return {};
+    return {.kind = PlannedFault::Kind::kError, .error = error_};
+  }
+
+ private:
+  const std::uint64_t number_;
+  const int error_;
+  std::atomic<bool> begun_{false};
+  std::atomic<std::uint64_t> seen_{0};
+};
 
 inline std::uint64_t injected_faults(const Disk& disk) {
   return dynamic_cast<const FaultyDisk&>(disk).injected_faults();
