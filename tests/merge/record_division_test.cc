@@ -114,7 +114,7 @@ void expect_consecutive(const Sequences& all, const std::vector<RecordPart>& par
 TEST(RecordDivision, GivesPartsOfAStableMerge) {
   auto random = test_random();
   Seen seen({{"several", 21}});
-  for (unsigned round = 0; seen.another(round, 120); ++round) {
+  for (unsigned round = 0; seen.another(round, 60); ++round) {
     // Keys that the leading bits decide, others, and such as are too long for a forecast.
     const std::size_t record_bytes =
         round % 4 == 0 ? 300 + random() % 16000 : random_record_bytes(random);
