@@ -20,6 +20,7 @@
 
 #include "sort/memory/few_values.h"
 #include "tests/array/array_inputs.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -33,9 +34,10 @@ namespace vortex::many_threads_test { namespace {
 
 using namespace detail;
 
-// A sanitizer sees a few and many.
+// Two of all teams, by turns.
 std::vector<unsigned> teams() {
-  return test::kShadowMemory ? std::vector{2U, 64U} : std::vector{1U, 2U, 7U, 16U, 64U, 128U};
+  auto random = test::test_random();
+  return test::some_of({1U, 2U, 7U, 16U, 64U, 128U}, 2, random);
 }
 
 TEST(ManyThreads, PassesOfTheTeamDoNotGrowWithTheThreads) {
@@ -158,7 +160,7 @@ TEST(ManyThreads, PassesDoNotGrowWithTheKeysThatAreHeavy) {
     }
     std::vector<Pair64> expected = pairs;
     InPlaceSort<Pair64, KeyOfPair>::run(expected.data(), expected.size(), rules);
-    for (const unsigned threads : {16U, 64U, 128U}) {
+    for (const unsigned threads : test::some_of({16U, 64U, 128U}, 1, random)) {
       std::vector<Pair64> sorted = pairs;
       ThreadTeam team(threads);
       const std::size_t passes =
@@ -288,8 +290,9 @@ std::vector<Text> texts(std::size_t count) {
 }
 
 TEST(ManyThreads, ByteStringsAreSortedToTheSameBytes) {
+  auto random = test::test_random();
   const std::vector<Text> made = texts(test::kShadowMemory ? 140'000 : 500'000);
-  for (const Order order : {Order::kAscending, Order::kDescending}) {
+  for (const Order order : test::some_of({Order::kAscending, Order::kDescending}, 1, random)) {
     std::vector<Text> expected = made;
     std::stable_sort(expected.begin(), expected.end(), [&](const Text& a, const Text& b) {
       return order == Order::kAscending ? a.key() < b.key() : b.key() < a.key();
@@ -313,8 +316,9 @@ TEST(ManyThreads, ByteStringsAreSortedToTheSameBytes) {
 // Items of some shops, by shop and price. Few shops are for all threads, the others for a thread
 // each, side by side.
 TEST(ManyThreads, GroupsOfByteStringsAreSortedSideBySide) {
+  auto random = test::test_random();
   for (const unsigned threads :
-       test::kShadowMemory ? std::vector{16U} : std::vector{7U, 16U, 64U, 128U}) {
+       test::kShadowMemory ? std::vector{16U} : test::some_of({7U, 16U, 64U, 128U}, 1, random)) {
     const std::size_t count = std::size_t{std::max(threads, 16U)} << 16;  // each has enough
     std::vector<std::uint32_t> prices(count);
     for (std::size_t i = 0; i < count; ++i)

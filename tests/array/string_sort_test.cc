@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sort/arrays/string_sort.h"
+#include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
@@ -239,15 +240,16 @@ class GroupedStrings {
 TEST(LargeGroups, AreSortedSideBySideOrTogether) {
   auto random = test_random();
   constexpr std::size_t kFew = 1 << 18, kMost = 1 << 20;
-  for (const std::size_t count : {kFew, kMost}) {
+  Turns turns(random, 2);
+  for (const std::size_t count : {kMost, kFew}) {
     for (const std::size_t heavy : {0, 9}) {  // of ten
-      if (test::kShadowMemory && (count == kMost) != (heavy == 0)) continue;
+      if (turns.leave_out()) continue;
       std::vector<std::string> strings(count);
       std::vector<IndexEntry> index(count), expected(count);
       for (std::size_t i = 0; i < count; ++i) {
         const std::size_t group = random() % 10 < heavy ? 0 : i % 6;
-        strings[i] = std::string(1, static_cast<char>('a' + group)) + "site/and-a-long-folder/" +
-                     std::to_string(random() % 1'000'000);
+        strings[i] = "?site/and-a-long-folder/" + std::to_string(random() % 1'000'000);
+        strings[i][0] = static_cast<char>('a' + group);
         index[i] = {chunk_at(strings[i], 0), i};
       }
       expected = index;

@@ -214,7 +214,7 @@ TYPED_TEST(FaultDispatch, SeveralThreadsOnStreamsOfTheirOwn) {
 }
 
 TYPED_TEST(FaultDispatch, OneBlockTouchedFirstByTwoThreads) {
-  constexpr std::size_t kRounds = 2000;
+  constexpr std::size_t kRounds = 500;
   constexpr std::size_t kThreads = 2;
   BlockPool pool(test::small_blocks(4));
   const auto data = test::patterned_bytes(kRounds * kBlockBytes);

@@ -332,7 +332,7 @@ std::ptrdiff_t maps_of_the_process() {
 }
 
 TYPED_TEST(SmallFiles, AreOpenByTheThousand) {
-  constexpr std::size_t kFiles = test::kShadowMemory ? 200 : 700;
+  constexpr std::size_t kFiles = test::kShadowMemory ? 200 : 500;
   rlimit files{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
   const rlimit before = files;

@@ -171,7 +171,7 @@ TEST_F(LineKey, RandomOrdersOfRandomLines) {
   auto random = test_random();
   FieldMaker fields(random);
   OrderMaker orders(random);
-  const int orders_to_try = long_tests() ? 50000 : kSanitized ? 500 : 2000;
+  const int orders_to_try = long_tests() ? 50000 : 500;
   for (int i = 0; i < orders_to_try; ++i) {
     const Order order = orders.order();
     Lines lines = lines_for(order, 1 + fields.some(60), fields);
@@ -187,7 +187,7 @@ TEST_F(LineKey, ShortenedKeysAgreeWithWholeOnes) {
   OrderMaker orders(random);
   std::size_t shortened = 0;
   std::size_t undecided = 0;
-  constexpr int kOrders = kSanitized ? 750 : 3000;
+  constexpr int kOrders = 750;
   for (int i = 0; i < kOrders; ++i) {
     const Order order = orders.order();
     const std::shared_ptr<const RecordKeys> keys = line_order(order.ours).keys;
@@ -469,7 +469,7 @@ TEST_F(LineKey, RecordsWithoutTheirWholeKeys) {
                                               .fields = fields,
                                               .stable = texts.some(2) == 0,
                                               .locale = name});
-          for (int i = 0; i < (kSanitized ? 30 : 300); ++i) {
+          for (int i = 0; i < (kSanitized ? 30 : 80); ++i) {
             texts.choose_letters();
             const auto [a, b] =
                 records_alike(texts, fields == FieldRules::kCsv && texts.some(2) == 0);

@@ -98,7 +98,7 @@ std::size_t random_inputs(unsigned round, std::mt19937_64& random) {
 
 TEST(FileMerge, GivesWhatAStableSortGives) {
   auto random = test_random();
-  const unsigned rounds = long_tests() ? 800 : kShadowMemory ? 16 : 48;
+  const unsigned rounds = long_tests() ? 800 : 16;
   Seen seen({{"several parts", rounds / 4},
              {"as many as threads"},
              {"many inputs"},
@@ -277,7 +277,7 @@ void exchange_records(RecordList& list, std::size_t a, std::size_t b) {
 // Wherever that is: in a part or at its border; what is in no order at all is cut anywhere.
 TEST(FileMerge, WhatIsNotSortedIsRefused) {
   auto random = test_random();
-  const unsigned rounds = kShadowMemory ? 12 : 60;
+  const unsigned rounds = kShadowMemory ? 12 : 24;
   for (unsigned round = 0; round < rounds; ++round) {
     Merging merging(round % 2 == 0 ? words() : hundreds(), kTeams[round % 4]);
     const std::size_t record_bytes = merging.all.record_bytes;

@@ -85,7 +85,7 @@ void note_kinds(Seen& seen, const ExternalSortOptions& options, const SortReport
 TEST(MergeParts, GiveWhatAStableSortGives) {
   auto random = test_random();
   constexpr std::size_t kSizes[] = {8, 16, 100, 7, 1000};
-  const unsigned rounds = long_tests() ? 1000 : kShadowMemory ? 24 : 40;
+  const unsigned rounds = long_tests() ? 1000 : 24;
   Seen seen({{"in parts", rounds / 8 + 1},
              {"first"},
              {"kept"},
@@ -208,8 +208,8 @@ TEST(MergeParts, EndTogetherWhenOneFails) {
     ASSERT_GT(report.merge_parts, 1U) << to_string(report.plan);
     // Every request is one of them in turn, from the first to the last tenth: how many there are
     // differs a little from sort to sort.
-    const std::uint64_t step = kShadowMemory ? 83 : 29;
-    for (std::uint64_t at = random() % step; at < all->attempts() * 9 / 10; at += step) {
+    constexpr std::uint64_t kStep = 83;
+    for (std::uint64_t at = random() % kStep; at < all->attempts() * 9 / 10; at += kStep) {
       SCOPED_TRACE(at);
       sort.options.resources.open_disk = sort_disks(Backend::kThreads, error_at(at, EIO));
       sort.expect_end(EIO);

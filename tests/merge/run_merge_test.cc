@@ -273,7 +273,7 @@ AllocationStrategy random_strategy(std::mt19937_64& random) {
 
 TEST_P(RunMerge, GivesWhatAStableSortGives) {
   auto random = test_random();
-  const unsigned rounds = long_tests() ? 1000 : kShadowMemory ? 20 : 40;
+  const unsigned rounds = long_tests() ? 1000 : 20;
   for (unsigned round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     const FormatOrder order = random_format(random);
@@ -882,7 +882,7 @@ TEST(RecordMerge, MergesAnyNumberOfInputs) {
 // two words, with rounds that are one slice and many, and of all others, with any keys.
 TEST(RecordMerge, MergesByThreads) {
   auto random = test_random();
-  const unsigned rounds = long_tests() ? 800 : kShadowMemory ? 40 : 80;
+  const unsigned rounds = long_tests() ? 800 : 40;
   for (unsigned round = 0; round < rounds; ++round) {
     SCOPED_TRACE(round);
     const FormatOrder order = round % 2 == 0 ? random_word_format(random) : random_format(random);

@@ -834,21 +834,14 @@ TEST_OF_ONE_THREAD(RunFormation, OfAStreamOfOneBlock) {
 TEST(RunFormation, PartitionedBySeveralThreads) {
   constexpr std::size_t kLarge = std::size_t{256} << 10;
   auto random = test::test_random();
-  unsigned turn = 0;
   for (const std::size_t record_bytes : {8u, 16u, 24u, 31u, 100u}) {
     for (const Shape shape :
          {Shape::kRandom, Shape::kFewValues, Shape::kSkewed, Shape::kDrifting}) {
       const FormatOrder order(RecordFormat(record_bytes, {{0, 8, {}, false}}));
       const std::size_t blocks = 17 + random() % 8;
-      // A sanitizer sees a run and a half, not two, and each number of threads with each size, not
-      // with each shape.
-      const std::size_t half_runs = test::kShadowMemory ? 3 : 5;
       const RecordList list = test::make_records(
-          shape, record_bytes, half_runs * blocks * kLarge / 2 / record_bytes + random() % 1000,
-          random);
-      const unsigned only = test::kShadowMemory ? std::array{1U, 2U, 7U}[turn++ % 3] : 0;
-      for (const unsigned threads : {1U, 2U, 7U}) {
-        if (only != 0 && threads != only) continue;
+          shape, record_bytes, 3 * blocks * kLarge / 2 / record_bytes + random() % 1000, random);
+      for (const unsigned threads : test::some_of({1U, 2U, 7U}, 1, random)) {
         SCOPED_TRACE(to_string(order.format()) + ", shape " +
                      std::to_string(static_cast<int>(shape)) + ", blocks " +
                      std::to_string(blocks) + ", threads " + std::to_string(threads));

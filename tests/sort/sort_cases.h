@@ -18,6 +18,7 @@
 #include "study/virtual_clock.h"
 #include "tests/disk/test_disk.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/error.h"
@@ -27,10 +28,10 @@ namespace vortex::test {
 
 // A thread that does all, one beside it that writes runs, and teams that sort buckets and merge.
 inline constexpr unsigned kThreadCounts[] = {1, 2, 7};
-// All of them; for what a sanitizer makes slow, the team and one of the others.
+// The team and one of the others, by turns; all of them where tests may take long.
 template <typename Random>
 std::vector<unsigned> thread_counts(Random& random) {
-  if constexpr (kShadowMemory) return {kThreadCounts[random() % 2], kThreadCounts[2]};
+  if (!long_tests()) return {kThreadCounts[random() % 2], kThreadCounts[2]};
   return {std::begin(kThreadCounts), std::end(kThreadCounts)};
 }
 

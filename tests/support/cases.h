@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iterator>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -54,13 +57,13 @@ class Seen {
 template <typename All, typename Some>
 using TypesOf = std::conditional_t<kShadowMemory, Some, All>;
 
-// Cases that are gone through in turn, each as good as the others. Under a sanitizer, where they
-// take several times as long, one of so many is tried, and others with another seed.
+// Cases that are gone through in turn, each as good as the others: one of so many is tried, others
+// with another seed, and all of them where tests may take long.
 class Turns {
  public:
   template <typename Random>
   Turns(Random& random, unsigned one_of)
-      : one_of_(kShadowMemory ? one_of : 1), at_(static_cast<unsigned>(random() % one_of_)) {}
+      : one_of_(long_tests() ? 1 : one_of), at_(static_cast<unsigned>(random() % one_of_)) {}
 
   bool leave_out() { return at_++ % one_of_ != 0; }
 
@@ -68,6 +71,15 @@ class Turns {
   unsigned one_of_;
   unsigned at_;
 };
+
+// So many of the cases, by turns; all of them where tests may take long.
+template <typename T, typename Random>
+std::vector<T> some_of(std::initializer_list<T> cases, std::ptrdiff_t most, Random& random) {
+  std::vector<T> some;
+  std::ranges::sample(cases, std::back_inserter(some), long_tests() ? std::ssize(cases) : most,
+                      random);
+  return some;
+}
 
 // Whether a case that takes seconds has its turn: one of so many is tried, by the seed, and all of
 // them where tests may take long. Cases of one kind are numbered one behind the other.

@@ -13,7 +13,7 @@
 
 namespace vortex::stream_model_test { namespace {
 
-int cases() { return test::long_tests() ? 30000 : test::kShadowMemory ? 250 : 3000; }
+int cases() { return test::long_tests() ? 30000 : test::kShadowMemory ? 250 : 1000; }
 
 class StreamModel : public test::PlacingTest {};
 
