@@ -67,11 +67,12 @@ enum class Keys {
   kReversed,
   kLowBits,
   kTwoClusters,
-  kOneBitApart
+  kOneBitApart,
+  kRepeated
 };
-constexpr Keys kAllKeys[] = {Keys::kUniform,     Keys::kFew,        Keys::kEqual,
-                             Keys::kSorted,      Keys::kReversed,   Keys::kLowBits,
-                             Keys::kTwoClusters, Keys::kOneBitApart};
+constexpr Keys kAllKeys[] = {Keys::kUniform,     Keys::kFew,         Keys::kEqual,
+                             Keys::kSorted,      Keys::kReversed,    Keys::kLowBits,
+                             Keys::kTwoClusters, Keys::kOneBitApart, Keys::kRepeated};
 
 // Such bits as the upper part of a word has, for keys that are shorter.
 std::uint64_t word_of(Keys keys, std::size_t i, std::size_t count, std::mt19937_64& random) {
@@ -94,6 +95,8 @@ std::uint64_t word_of(Keys keys, std::size_t i, std::size_t count, std::mt19937_
       return word << 63 | word >> 50;
     case Keys::kOneBitApart:
       return std::uint64_t{1} << word % 64;
+    case Keys::kRepeated:  // some equal, some apart in bits that a word has no room for
+      return word % 97 * (std::numeric_limits<std::uint64_t>::max() / 97) + (word >> 32) % 3;
   }
   return 0;
 }

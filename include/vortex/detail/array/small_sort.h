@@ -113,22 +113,25 @@ class KeyedPlaces {
   std::size_t place(std::uint64_t word) const noexcept { return word & mask_; }
 
   // Brings sorted words into the order of the whole keys, key_at(place), where bits of them were
-  // dropped. Returns false, with words in some order, where many are equal but for these.
+  // dropped. Returns false, with words in some order, where too many are out of it.
   template <typename KeyAt>
   bool settle(std::uint64_t* words, std::size_t count, const KeyAt& key_at) const noexcept {
-    if (all_bits_) return true;
-    const std::size_t ties = ties_in(words, count);
-    if (ties == 0) return true;
-    if (ties > 8 + count / 64) return false;
+    if (all_bits_ || ties_in(words, count) == 0) return true;
+    // Ties of equal keys, which are in order, cost a look. Sorting otherwise costs as much as some
+    // moves of each word.
+    std::size_t moves_left = 8 + 2 * count;
     for (std::size_t i = 1; i < count; ++i) {
       const std::uint64_t word = words[i];
+      if ((words[i - 1] ^ word) > mask_) continue;
+      const auto key = key_at(place(word));
       std::size_t to = i;
-      for (; to > 0 && (words[to - 1] ^ word) <= mask_ &&
-             key_at(place(word)) < key_at(place(words[to - 1]));
+      for (; to > 0 && (words[to - 1] ^ word) <= mask_ && key < key_at(place(words[to - 1]));
            --to) {
         words[to] = words[to - 1];
       }
       words[to] = word;
+      if (i - to > moves_left) return false;
+      moves_left -= i - to;
     }
     return true;
   }
