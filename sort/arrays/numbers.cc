@@ -1,6 +1,6 @@
 #include "sort/arrays/numbers.h"
 
-#include "vortex/detail/array/small_sort.h"
+#include "sort/kernels/wide_loops.h"
 #include "vortex/detail/record/sort_key.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -65,7 +65,7 @@ template <typename FormOf, std::size_t kCount, typename Bits>
 }
 
 // Large steps, and small ones, so that little is read again one by one. The compiler makes vectors
-// of them, as wide as its caller may use.
+// of them.
 template <typename Bits, typename FormOf>
 [[gnu::always_inline]] inline std::size_t skip(const Bits* numbers, std::size_t begin,
                                                std::size_t end, Bits bound) noexcept {
@@ -78,18 +78,6 @@ template <typename Bits, typename FormOf>
   while (end - begin >= kFew && !any_less<FormOf, kFew>(numbers + begin, bound)) begin += kFew;
   return begin;
 }
-#if defined(__x86_64__)
-template <typename Bits, typename FormOf>
-__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl"))) std::size_t skip_avx512(
-    const Bits* numbers, std::size_t begin, std::size_t end, Bits bound) noexcept {
-  return skip<Bits, FormOf>(numbers, begin, end, bound);
-}
-template <typename Bits, typename FormOf>
-__attribute__((target("avx2"))) std::size_t skip_avx2(const Bits* numbers, std::size_t begin,
-                                                      std::size_t end, Bits bound) noexcept {
-  return skip<Bits, FormOf>(numbers, begin, end, bound);
-}
-#endif
 
 }  // namespace
 
@@ -115,16 +103,8 @@ std::size_t skip_not_less(const void* numbers, const NumberForm& form, std::size
     using Bits = decltype(word);
     using FormOf = decltype(form_of);
     const auto* const from = static_cast<const Bits*>(numbers);
-    switch (isa_in_use()) {
-#if defined(__x86_64__)
-      case Isa::kAvx512:
-        return skip_avx512<Bits, FormOf>(from, begin, end, static_cast<Bits>(bound));
-      case Isa::kAvx2:
-        return skip_avx2<Bits, FormOf>(from, begin, end, static_cast<Bits>(bound));
-#endif
-      default:
-        return skip<Bits, FormOf>(from, begin, end, static_cast<Bits>(bound));
-    }
+    return with_wide_loops(
+        [=] { return skip<Bits, FormOf>(from, begin, end, static_cast<Bits>(bound)); });
   });
 }
 

@@ -15,8 +15,8 @@
 #endif
 #include <immintrin.h>
 
-#define VORTEX_AVX512 __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
-#define VORTEX_NETWORK_TARGET VORTEX_AVX512 __attribute__((always_inline)) inline
+#define VORTEX_KERNEL __attribute__((target("avx512f,avx512dq,avx512bw,avx512vl")))
+#define VORTEX_NETWORK_TARGET VORTEX_KERNEL __attribute__((always_inline)) inline
 #include "sort/kernels/sorting_network.h"
 
 namespace vortex { inline namespace v0 { namespace detail { namespace {
@@ -57,10 +57,21 @@ VORTEX_NETWORK_TARGET __m512i exchange_halves_u64(__m512i a) noexcept {
   if constexpr (G == 8) return _mm512_shuffle_i64x2(a, a, 0x4e);
 }
 
-struct LanesU64 {
-  using Record = std::uint64_t;
+struct LanesOfAvx512 {
   using Vector = __m512i;
+
+  VORTEX_NETWORK_TARGET static Vector load(const void* at) noexcept {
+    return _mm512_load_si512(at);
+  }
+  VORTEX_NETWORK_TARGET static void store(void* at, Vector v) noexcept {
+    _mm512_store_si512(at, v);
+  }
+};
+
+struct LanesU64 : LanesOfAvx512 {
+  using Record = std::uint64_t;
   static constexpr int kLanes = 8;
+  static constexpr Record kFlip = 0;
   static constexpr Record kGreatest = ~Record{0};
 
   VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
@@ -154,10 +165,10 @@ struct LanesF64 : LanesU64 {
   }
 };
 
-struct LanesU32 {
+struct LanesU32 : LanesOfAvx512 {
   using Record = std::uint32_t;
-  using Vector = __m512i;
   static constexpr int kLanes = 16;
+  static constexpr Record kFlip = 0;
   static constexpr Record kGreatest = ~Record{0};
 
   VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {

@@ -8,13 +8,6 @@
 #include "sort/kernels/slice_sort.h"
 #include "vortex/version.h"
 
-// Loops in such a function become vectors as wide as those of the sort.
-#if defined(__x86_64__)
-#define VORTEX_WIDE_LOOPS [[gnu::flatten, gnu::target("avx512f,avx512dq,avx512bw,avx512vl")]]
-#else
-#define VORTEX_WIDE_LOOPS
-#endif
-
 namespace vortex { inline namespace v0 { namespace detail {
 
 // Of more words, levels of quicksort cost more than those of a radix sort.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,6 +13,7 @@
 
 #include "sort/kernels/quick_sort.h"
 #include "sort/kernels/slices.h"
+#include "sort/kernels/wide_loops.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/radix/digit.h"
 #include "vortex/detail/radix/split.h"
@@ -21,12 +23,20 @@ namespace vortex { inline namespace v0 { namespace detail {
 namespace {
 
 constexpr std::size_t kUneven = 16;
-template <typename Word>
-constexpr std::size_t kEven = sizeof(Word) == 4 ? 108 : 54;
-// So much room for a slice that nearly all arrays of an even distribution fit, and an odd number of
-// lines, so that slices begin in different sets of the cache.
-template <typename Word>
-constexpr std::size_t kRoomOfSlice = sizeof(Word) == 4 ? 176 : 104;
+// Slices of even keys that are not counted.
+struct EvenSlices {
+  std::size_t words;  // of one, in the mean
+  std::size_t room;   // of one
+
+  template <typename Word>
+  static EvenSlices of() noexcept {
+    // So much room that nearly all arrays of an even distribution fit, and an odd number of lines,
+    // so that slices begin in different sets of the cache.
+    constexpr EvenSlices kOfBlocks{54, 104}, kOfLargeBlocks{108, 176};
+    return sizeof(Word) == 4 && isa_in_use() == Isa::kAvx512 ? kOfLargeBlocks : kOfBlocks;
+  }
+  std::size_t number(std::size_t count) const noexcept { return count / words + 1; }
+};
 constexpr std::size_t most_slices(std::size_t count) noexcept { return count / kUneven + 1; }
 
 template <typename Items>
@@ -75,36 +85,54 @@ class SliceSorter {
   static constexpr unsigned kSample = kMaxSmallSort;
   struct Spread {
     bool even;
-    unsigned shared;  // so many are in the slice of another one
+    unsigned shared;  // so many of kSample are in the slice of another one
   };
   template <typename SlicesOf>
   Spread spread(const SlicesOf& slices_of) const noexcept {
-    constexpr unsigned kParts = 16, kMostInEven = 17;
     const auto [slices, number] = slices_of(most_slices(count_));
     std::array<std::uint32_t, kSample> digits;
-    std::array<unsigned, kParts> parts{};
-    for (unsigned i = 0; i < kSample; ++i) {
-      digits[i] = slices.digit(items_.keys[sample_place(i, kSample, count_)]);
-      ++parts[digits[i] * kParts / number];
-    }
+    const bool even_parts = look(slices, number, digits);
     small_sort_for<std::uint32_t>(isa_in_use())(digits.data(), kSample, digits.data());
     unsigned shared = 0;
     for (unsigned i = 1; i < kSample; ++i) shared += digits[i] == digits[i - 1] ? 1 : 0;
-    return {*std::max_element(parts.begin(), parts.end()) <= kMostInEven, shared};
+    // Even keys have so many in one slice once in 250 samples at most.
+    constexpr unsigned kHeavy = 6;
+    bool heavy = false;
+    for (unsigned i = kHeavy - 1; i < kSample; ++i) heavy |= digits[i] == digits[i - kHeavy + 1];
+    // So many are shared by few groups of keys, of which each has room in a slice.
+    const bool groups_fit = 2 * shared * count_ <= even_.room * kSample * kSample;
+    return {even_parts && !heavy && groups_fit, shared};
+  }
+  // Whether a sixteenth of the slices has about a sixteenth of a sample, as long as that pays; and
+  // the slices of some.
+  template <typename Slices>
+  bool look(const Slices& slices, std::size_t number,
+            std::array<std::uint32_t, kSample>& digits) const noexcept {
+    constexpr std::size_t kParts = 16, kOneIn = 64, kMostTimes = 8;
+    const std::size_t times = std::clamp<std::size_t>(count_ / kOneIn / kSample, 1, kMostTimes);
+    const std::size_t sample = times * kSample;
+    std::array<unsigned, kParts> parts{};
+    for (std::size_t i = 0; i < kSample; ++i) {
+      for (std::size_t k = 0; k < times; ++k) {
+        digits[i] = slices.digit(items_.keys[sample_place(i * times + k, sample, count_)]);
+        ++parts[digits[i] * kParts / number];
+      }
+    }
+    const double mean = static_cast<double>(sample) / kParts;
+    return *std::max_element(parts.begin(), parts.end()) <= mean + 3.3 * std::sqrt(mean);
   }
 
   template <typename SlicesOf, typename Ties>
   bool sort_by(const SlicesOf& slices_of, const Spread& spread, const Ties& ties) const noexcept {
     if (spread.even) {
-      const auto [slices, number] = slices_of(count_ / kEven<Word> + 1);
+      const auto [slices, number] = slices_of(even_.number(count_));
       const auto own = ties.in(slices, 0);
       if (own.seem_many(count_)) return false;
       if (distribute_evenly(slices, number)) return sort_even(number, own);
     }
     // Where more share a slice, or all are few, quicksort is as fast.
     constexpr unsigned kMostShared = 50;
-    if (spread.shared > kMostShared || count_ < kMinUneven || isa_in_use() != Isa::kAvx512)
-      return false;
+    if (spread.shared > kMostShared || count_ < kMinUneven || !counts_pay()) return false;
     const auto [slices, number] = slices_of(most_slices(count_));
     const auto own = ties.in(slices, Items::kGroup);
     if (own.seem_many(count_)) return false;
@@ -134,15 +162,21 @@ class SliceSorter {
     });
   }
 
+  // With AVX2, words of 32 bits are cut in two in less time than they are counted and moved.
+  static bool counts_pay() noexcept {
+    const Isa isa = isa_in_use();
+    return isa == Isa::kAvx512 || (isa == Isa::kAvx2 && sizeof(Word) == 8);
+  }
+
   // To slices that are not counted. False: some have not kept to their room.
   template <typename Slices>
   bool distribute_evenly(const Slices& slices, std::size_t number) const noexcept {
     Word* const begin = room_.words;
-    for (std::size_t i = 0; i < number; ++i) room_.cursors[i] = begin + i * kRoomOfSlice<Word>;
+    for (std::size_t i = 0; i < number; ++i) room_.cursors[i] = begin + i * even_.room;
     distribute(slices, 0);
     bool fit = true;
     for (std::size_t i = 0; i < number; ++i)
-      fit &= room_.cursors[i] <= begin + (i + 1) * kRoomOfSlice<Word>;
+      fit &= room_.cursors[i] <= begin + (i + 1) * even_.room;
     return fit;
   }
   template <typename Ties>
@@ -151,7 +185,7 @@ class SliceSorter {
     Word* out = out_;
     for (std::size_t i = 0; i < number; ++i) {
       if (i == first && !ties.are_few(out_, out)) return false;
-      Word* const slice = room_.words + i * kRoomOfSlice<Word>;
+      Word* const slice = room_.words + i * even_.room;
       const auto size = static_cast<std::size_t>(room_.cursors[i] - slice);
       sort_slice(slice, size, out);
       out += size;
@@ -207,17 +241,18 @@ class SliceSorter {
   const std::size_t count_;
   const Room room_;
   Word* const out_;
+  const EvenSlices even_ = EvenSlices::of<Word>();
   const SmallSort<Word> few_ = small_sort_for<Word>(isa_in_use());
 };
 
 // The parts of the room, each at a line.
 template <typename Word>
 struct RoomParts {
-  explicit constexpr RoomParts(std::size_t count) noexcept
+  explicit RoomParts(std::size_t count, const EvenSlices& even = EvenSlices::of<Word>()) noexcept
       : counts(lines(most_slices(count) * sizeof(Word*))),
         words(counts + lines(most_slices(count) * sizeof(std::uint32_t))),
         // What has no room in an even slice may be anywhere behind it.
-        end(words + ((count / kEven<Word> + 1) * kRoomOfSlice<Word> + count) * sizeof(Word)) {}
+        end(words + (even.number(count) * even.room + count) * sizeof(Word)) {}
   static constexpr std::size_t lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
   std::size_t counts, words, end;
@@ -324,21 +359,11 @@ bool slice_places_of(const std::uint64_t* keys, std::size_t count, std::uint32_t
   return true;
 }
 
-// The same with vectors as wide as the base case has them.
-template <typename Bits>
-VORTEX_WIDE_LOOPS bool slice_wide(Bits* words, std::size_t count, const SliceRoom& room) noexcept {
-  return slice(words, count, room);
-}
-VORTEX_WIDE_LOOPS bool slice_places_wide(const std::uint64_t* keys, std::size_t count,
-                                         std::uint32_t* places, void* room) noexcept {
-  return slice_places_of(keys, count, places, room);
-}
-
 }  // namespace
 
 std::size_t most_words_to_slice() noexcept {
 #if defined(__x86_64__)
-  if (isa_in_use() == Isa::kAvx512 && __builtin_cpu_is("intel")) return kMaxSliced / 4;
+  if (isa_in_use() != Isa::kPortable && __builtin_cpu_is("intel")) return kMaxSliced / 4;
 #endif
   return kMaxSliced;
 }
@@ -351,15 +376,14 @@ template std::size_t SliceRoom::bytes<std::uint32_t>(std::size_t) noexcept;
 template std::size_t SliceRoom::bytes<std::uint64_t>(std::size_t) noexcept;
 
 bool slice_sort(std::uint32_t* words, std::size_t count, const SliceRoom& room) noexcept {
-  return isa_in_use() == Isa::kAvx512 ? slice_wide(words, count, room) : slice(words, count, room);
+  return with_wide_loops([&] { return slice(words, count, room); });
 }
 bool slice_sort(std::uint64_t* words, std::size_t count, const SliceRoom& room) noexcept {
-  return isa_in_use() == Isa::kAvx512 ? slice_wide(words, count, room) : slice(words, count, room);
+  return with_wide_loops([&] { return slice(words, count, room); });
 }
 bool slice_places(const std::uint64_t* keys, std::size_t count, std::uint32_t* places,
                   void* room) noexcept {
-  return isa_in_use() == Isa::kAvx512 ? slice_places_wide(keys, count, places, room)
-                                      : slice_places_of(keys, count, places, room);
+  return with_wide_loops([=] { return slice_places_of(keys, count, places, room); });
 }
 
 }}}  // namespace vortex::v0::detail

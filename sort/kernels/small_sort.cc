@@ -5,8 +5,8 @@
 #include <atomic>
 #include <bit>
 
-#include "sort/kernels/quick_sort.h"
-#include "sort/kernels/small_sort_avx512.h"
+#include "sort/kernels/vector_sorts.h"
+#include "sort/kernels/wide_loops.h"
 #include "vortex/os/names.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -43,19 +43,12 @@ WordsOfPlaces add_places(std::uint64_t* bits, std::size_t count) noexcept {
   }
   return {place_bits, dropped};
 }
-VORTEX_WIDE_LOOPS WordsOfPlaces add_places_wide(std::uint64_t* bits, std::size_t count) noexcept {
-  return add_places(bits, count);
-}
 
 std::size_t neighbours_within(const std::uint64_t* words, std::size_t count,
                               std::uint64_t mask) noexcept {
   std::size_t within = 0;
   for (std::size_t i = 1; i < count; ++i) within += (words[i] ^ words[i - 1]) <= mask ? 1 : 0;
   return within;
-}
-VORTEX_WIDE_LOOPS std::size_t neighbours_within_wide(const std::uint64_t* words, std::size_t count,
-                                                     std::uint64_t mask) noexcept {
-  return neighbours_within(words, count, mask);
 }
 
 }  // namespace
@@ -107,7 +100,7 @@ Isa best_isa() noexcept {
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
     return Isa::kAvx512;
   }
-  if (__builtin_cpu_supports("avx2")) return Isa::kAvx2;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("popcnt")) return Isa::kAvx2;
 #endif
   return Isa::kPortable;
 }
@@ -130,14 +123,12 @@ const char* isa_name(Isa isa) noexcept {
 }
 
 KeyedPlaces KeyedPlaces::make(std::uint64_t* bits, std::size_t count) noexcept {
-  const bool wide = isa_in_use() == Isa::kAvx512;
-  const auto [place_bits, dropped] = wide ? add_places_wide(bits, count) : add_places(bits, count);
+  const auto [place_bits, dropped] = with_wide_loops([=] { return add_places(bits, count); });
   return KeyedPlaces(place_bits, dropped);
 }
 
 std::size_t KeyedPlaces::ties_in(const std::uint64_t* words, std::size_t count) const noexcept {
-  return isa_in_use() == Isa::kAvx512 ? neighbours_within_wide(words, count, mask_)
-                                      : neighbours_within(words, count, mask_);
+  return with_wide_loops([=, this] { return neighbours_within(words, count, mask_); });
 }
 
 }}}  // namespace vortex::v0::detail

@@ -1,170 +1,149 @@
-// The base case with AVX2: up to 64 keys in registers, two such halves merged.
-#include "sort/kernels/small_sort_avx512.h"
+// The base case with AVX2: up to 64 words in up to 16 registers, and up to four such blocks.
+#include "sort/kernels/double_sort.h"
+#include "sort/kernels/vector_sorts.h"
 
 #if defined(__x86_64__)
 
-#include <immintrin.h>
+#include <algorithm>
 
-#define VORTEX_AVX2 __attribute__((target("avx2")))
-#define VORTEX_NETWORK_TARGET VORTEX_AVX2 __attribute__((always_inline)) inline
-#include "sort/kernels/sorting_network.h"
+#include "sort/kernels/avx2_lanes.h"
+#include "sort/kernels/block_sort.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
 namespace {
 
-// 64-bit lanes have no unsigned comparison and no minimum before AVX-512: keys are kept with their
-// sign bit flipped and compared as signed numbers.
-struct LanesI64 {
-  using Vector = __m256i;
-  static constexpr int kLanes = 4;
-
-  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
-    const Vector wrong = _mm256_cmpgt_epi64(a, b);
-    const Vector low = _mm256_blendv_epi8(a, b, wrong);
-    b = _mm256_blendv_epi8(b, a, wrong);
-    a = low;
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector upper() noexcept {
-    return G == 2 ? _mm256_setr_epi64x(0, -1, 0, -1) : _mm256_setr_epi64x(0, 0, -1, -1);
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
-    const Vector wrong = _mm256_xor_si256(_mm256_cmpgt_epi64(a, b), upper<G>());
-    const Vector low = _mm256_blendv_epi8(a, b, wrong);
-    b = _mm256_blendv_epi8(b, a, wrong);
-    a = low;
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
-    const Vector wrong = _mm256_xor_si256(_mm256_cmpgt_epi64(a, b), upper<G>());
-    return _mm256_blendv_epi8(a, b, wrong);
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector reverse(Vector a) noexcept {
-    return G == 2 ? _mm256_shuffle_epi32(a, 0x4e) : _mm256_permute4x64_epi64(a, 0x1b);
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector exchange_halves(Vector a) noexcept {
-    return G == 2 ? _mm256_shuffle_epi32(a, 0x4e) : _mm256_permute4x64_epi64(a, 0x4e);
-  }
-};
-
-struct LanesU32 {
-  using Vector = __m256i;
-  static constexpr int kLanes = 8;
-
-  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
-    const Vector low = _mm256_min_epu32(a, b);
-    b = _mm256_max_epu32(a, b);
-    a = low;
-  }
-  // Bit l: lane l is in the upper half of its group.
-  template <int G>
-  static constexpr int kUpper = G == 2   ? 0xaa
-                                : G == 4 ? 0xcc
-                                         : 0xf0;
-  template <int G>
-  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
-    const Vector low = _mm256_min_epu32(a, b);
-    const Vector high = _mm256_max_epu32(a, b);
-    a = _mm256_blend_epi32(low, high, kUpper<G>);
-    b = _mm256_blend_epi32(high, low, kUpper<G>);
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
-    return _mm256_blend_epi32(_mm256_min_epu32(a, b), _mm256_max_epu32(a, b), kUpper<G>);
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector reverse(Vector a) noexcept {
-    if constexpr (G == 2) return _mm256_shuffle_epi32(a, 0xb1);
-    if constexpr (G == 4) return _mm256_shuffle_epi32(a, 0x1b);
-    if constexpr (G == 8) {
-      return _mm256_permutevar8x32_epi32(a, _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0));
-    }
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector exchange_halves(Vector a) noexcept {
-    if constexpr (G == 2) return _mm256_shuffle_epi32(a, 0xb1);
-    if constexpr (G == 4) return _mm256_shuffle_epi32(a, 0x4e);
-    if constexpr (G == 8) return _mm256_permute4x64_epi64(a, 0x4e);
-  }
-};
-
-// Sorts R registers that lie in memory; the columns are then read out one after the other.
-template <typename Lanes, int R, typename Key>
-VORTEX_NETWORK_TARGET void sort_matrix(Key* keys) noexcept {
-  typename Lanes::Vector v[R];
-  auto* at = reinterpret_cast<typename Lanes::Vector*>(keys);
+// R registers, the first kWhole of which are full.
+template <typename Lanes, int R, int kWhole>
+VORTEX_NETWORK_TARGET void sort_rows(const typename Lanes::Record* in, std::size_t count,
+                                     __m256i* ordered) noexcept {
+  __m256i v[R];
 #pragma GCC unroll 16
-  for (int i = 0; i < R; ++i) v[i] = _mm256_load_si256(at + i);
+  for (int i = 0; i < R; ++i) {
+    const auto* const at = in + i * Lanes::kLanes;
+    __m256i words;
+    if (i < kWhole) {
+      words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
+    } else {
+      const __m256i mask = Lanes::mask_of(count, i);
+      words = _mm256_blendv_epi8(Lanes::all(Lanes::kGreatest ^ Lanes::kFlip),
+                                 Lanes::load_some(at, mask), mask);
+    }
+    v[i] = Lanes::flipped(words);
+  }
   sort_registers<Lanes, R>(v);
-#pragma GCC unroll 16
-  for (int i = 0; i < R; ++i) _mm256_store_si256(at + i, v[i]);
+  Lanes::template columns_in_order<R>(v, ordered);
 }
 
-// Sorts up to 64 keys; `flip` is XORed to each before and after.
-template <typename Lanes, typename Key>
-VORTEX_NETWORK_TARGET void sort_up_to_64(const Key* in, std::size_t count, Key* out,
-                                         Key flip) noexcept {
+// To `out`, which has room for `count` words. Stores by a mask take AMD's processors tens of
+// cycles: the last registers are stored whole, over each other.
+template <typename Lanes, int R, int kWhole>
+VORTEX_NETWORK_TARGET void sort_to(const typename Lanes::Record* in, std::size_t count,
+                                   typename Lanes::Record* out) noexcept {
   constexpr std::size_t kLanes = Lanes::kLanes;
-  constexpr std::size_t kRows = 64 / kLanes;
-  alignas(32) Key keys[64];
-  for (std::size_t i = 0; i < count; ++i) keys[i] = in[i] ^ flip;
-  const bool half = count <= 32;
-  const std::size_t padded = half ? 32 : 64;
-  for (std::size_t i = count; i < padded; ++i) keys[i] = static_cast<Key>(~Key{0}) ^ flip;
-  if (half) {
-    sort_matrix<Lanes, kRows / 2>(keys);
-  } else {
-    sort_matrix<Lanes, kRows>(keys);
+  __m256i ordered[R];
+  sort_rows<Lanes, R, kWhole>(in, count, ordered);
+  alignas(32) typename Lanes::Record words[R * kLanes];
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) {
+    ordered[i] = Lanes::flipped(ordered[i]);
+    if (i < kWhole) _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i * kLanes), ordered[i]);
+    if (i + 1 >= kWhole) Lanes::store(words + i * kLanes, ordered[i]);
   }
-  const std::size_t rows = padded / kLanes;
-  std::size_t at = 0;
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
-    for (std::size_t row = 0; row < rows && at < count; ++row, ++at) {
-      out[at] = keys[row * kLanes + lane] ^ flip;
+  if constexpr (R == 1) {
+    for (std::size_t i = 0; i < count; ++i) out[i] = words[i];
+  } else {
+#pragma GCC unroll 8
+    for (std::size_t i = kWhole; i < R; ++i) {
+      const std::size_t at = std::min(i * kLanes, count - kLanes);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + at),
+                          _mm256_loadu_si256(reinterpret_cast<const __m256i*>(words + at)));
     }
   }
 }
 
-template <typename Key>
-void merge_halves(const Key* in, std::size_t middle, std::size_t end, Key* out) noexcept {
-  std::size_t left = 0, right = middle;
-  for (std::size_t at = 0; at < end; ++at) {
-    const bool take_right = left >= middle || (right < end && in[right] < in[left]);
-    out[at] = in[take_right ? right : left];
-    right += take_right;
-    left += !take_right;
+// To a block, as they are in the lanes, with padding up to the last of the registers.
+template <typename Lanes, int R, int kWhole>
+VORTEX_NETWORK_TARGET std::size_t sort_registers_of_block(const typename Lanes::Record* in,
+                                                          std::size_t count,
+                                                          typename Lanes::Record* out) noexcept {
+  __m256i ordered[R];
+  sort_rows<Lanes, R, kWhole>(in, count, ordered);
+#pragma GCC unroll 16
+  for (int i = 0; i < R; ++i) Lanes::store(out + i * Lanes::kLanes, ordered[i]);
+  return R * Lanes::kLanes;
+}
+template <typename Lanes>
+VORTEX_KERNEL std::size_t sort_block(const typename Lanes::Record* in, std::size_t count,
+                                     typename Lanes::Record* out) noexcept {
+  constexpr int R = kBlockOfAvx2 / Lanes::kLanes;
+  if (count == kBlockOfAvx2) return sort_registers_of_block<Lanes, R, R>(in, count, out);
+  if (count > kBlockOfAvx2 / 2) return sort_registers_of_block<Lanes, R, R / 2>(in, count, out);
+  if (count > kBlockOfAvx2 / 4) {
+    return sort_registers_of_block<Lanes, R / 2, R / 4>(in, count, out);
+  }
+  return sort_registers_of_block<Lanes, R / 4, 0>(in, count, out);
+}
+
+template <typename Lanes>
+[[gnu::noinline]] VORTEX_KERNEL void sort_words(const typename Lanes::Record* in, std::size_t count,
+                                                typename Lanes::Record* out) noexcept {
+  constexpr std::size_t kLanes = Lanes::kLanes;
+  if (count == 0) return;  // no record, no pointer
+  if (count > kBlockOfAvx2) {
+    sort_blocks<Lanes, kBlockOfAvx2>(in, count, out, sort_block<Lanes>);
+  } else if (count > 8 * kLanes) {
+    constexpr int R = kBlockOfAvx2 / kLanes;
+    sort_to<Lanes, R, 8>(in, count, out);
+  } else if (count > 4 * kLanes) {
+    sort_to<Lanes, 8, 4>(in, count, out);
+  } else if (count > 2 * kLanes) {
+    sort_to<Lanes, 4, 2>(in, count, out);
+  } else if (count > kLanes) {
+    sort_to<Lanes, 2, 1>(in, count, out);
+  } else {
+    sort_to<Lanes, 1, 0>(in, count, out);
   }
 }
 
-template <typename Lanes, typename Key>
-VORTEX_NETWORK_TARGET void sort_up_to_128(const Key* in, std::size_t count, Key* out,
-                                          Key flip) noexcept {
-  if (count <= 64) {
-    sort_up_to_64<Lanes>(in, count, out, flip);
-    return;
+VORTEX_KERNEL std::size_t negative_zeros(const std::uint64_t* words, std::size_t count) noexcept {
+  const __m256i sign = LanesU64::all(kSignOfDouble), infinity = LanesU64::all(LanesF64::kGreatest);
+  __m256i zeros = _mm256_setzero_si256(), nans = zeros;
+  for (std::size_t i = 0; i < count; i += LanesF64::kLanes) {
+    const __m256i v = LanesF64::load_some(words + i, LanesF64::mask_of(count - i, 0));
+    zeros = _mm256_sub_epi64(zeros, _mm256_cmpeq_epi64(v, sign));
+    nans = _mm256_or_si256(nans, _mm256_cmpgt_epi64(_mm256_andnot_si256(sign, v), infinity));
   }
-  Key halves[128];
-  sort_up_to_64<Lanes>(in, 64, halves, flip);
-  sort_up_to_64<Lanes>(in + 64, count - 64, halves + 64, flip);
-  merge_halves(halves, 64, count, out);
+  if (_mm256_testz_si256(nans, nans) == 0) return count + 1;
+  alignas(32) std::uint64_t lanes[LanesF64::kLanes];
+  LanesF64::store(lanes, zeros);
+  return lanes[0] + lanes[1] + lanes[2] + lanes[3];
 }
 
 }  // namespace
 
-VORTEX_AVX2 void small_sort_u64_avx2(const std::uint64_t* in, std::size_t count,
-                                     std::uint64_t* out) noexcept {
-  if (count == 0) return;  // no record, no pointer
-  sort_up_to_128<LanesI64>(in, count, out, std::uint64_t{1} << 63);
+VORTEX_KERNEL bool sort_doubles_avx2(std::uint64_t* words, std::size_t count,
+                                     bool descending) noexcept {
+  constexpr unsigned kDenormalsAreZeros = 1u << 6, kDenormalsRaiseNothing = 1u << 8;
+  const unsigned control = _mm_getcsr();
+  if ((control & (kDenormalsAreZeros | kDenormalsRaiseNothing)) != kDenormalsRaiseNothing) {
+    return false;
+  }
+  const bool sorted = sort_doubles(words, count, descending, negative_zeros,
+                                   [](std::uint64_t* at, std::size_t size)
+                                       VORTEX_KERNEL { sort_words<LanesF64>(at, size, at); });
+  if (_mm_getcsr() != control) _mm_setcsr(control);
+  return sorted;
 }
 
-VORTEX_AVX2 void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count,
-                                     std::uint32_t* out) noexcept {
-  if (count == 0) return;  // no record, no pointer
-  sort_up_to_128<LanesU32>(in, count, out, std::uint32_t{0});
+VORTEX_KERNEL void small_sort_u64_avx2(const std::uint64_t* in, std::size_t count,
+                                       std::uint64_t* out) noexcept {
+  sort_words<LanesU64>(in, count, out);
+}
+
+VORTEX_KERNEL void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count,
+                                       std::uint32_t* out) noexcept {
+  sort_words<LanesU32>(in, count, out);
 }
 
 }}}  // namespace vortex::v0::detail

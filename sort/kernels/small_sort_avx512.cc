@@ -1,5 +1,5 @@
 // The base case with AVX-512: up to 128 records, or 256 of 32 bits, in up to 16 registers.
-#include "sort/kernels/small_sort_avx512.h"
+#include "sort/kernels/vector_sorts.h"
 
 #include <bit>
 #include <cstddef>
@@ -107,7 +107,7 @@ VORTEX_NETWORK_TARGET void sort_u64(const std::uint64_t* in, std::size_t count,
 }
 
 template <typename Lanes>
-VORTEX_AVX512 void sort_few_u64(const std::uint64_t* in, std::size_t count,
+VORTEX_KERNEL void sort_few_u64(const std::uint64_t* in, std::size_t count,
                                 std::uint64_t* out) noexcept {
   if (count > 64) {
     sort_u64<Lanes, 16, 8>(in, count, out);
@@ -290,7 +290,7 @@ VORTEX_NETWORK_TARGET bool sort_pair64_stably(const Pair64* in, std::size_t coun
   __m512i lows = most, highs = _mm512_setzero_si512();
 #pragma GCC unroll 16
   for (int i = 0; i < R; ++i) {
-    const auto load = [=](int k) VORTEX_AVX512 {
+    const auto load = [=](int k) VORTEX_KERNEL {
       return i < kWhole
                  ? _mm512_loadu_si512(words + 8 * k)
                  : _mm512_mask_loadu_epi64(most, mask_of<__mmask8>(2 * count, k), words + 8 * k);
@@ -332,7 +332,7 @@ VORTEX_NETWORK_TARGET bool sort_pair64_stably(const Pair64* in, std::size_t coun
 
 }  // namespace
 
-VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count,
+VORTEX_KERNEL void small_sort_u64_avx512(const std::uint64_t* in, std::size_t count,
                                          std::uint64_t* out) noexcept {
   if (count == 0) return;  // no record, no pointer
   if (__builtin_cpu_is("intel")) {
@@ -342,13 +342,13 @@ VORTEX_AVX512 void small_sort_u64_avx512(const std::uint64_t* in, std::size_t co
   }
 }
 
-VORTEX_AVX512 void small_sort_f64_avx512(const std::uint64_t* in, std::size_t count,
+VORTEX_KERNEL void small_sort_f64_avx512(const std::uint64_t* in, std::size_t count,
                                          std::uint64_t* out) noexcept {
   if (count > 64) return sort_u64<LanesF64, 16, 8>(in, count, out);
   sort_u64<LanesF64, 8, 0>(in, count, out);
 }
 
-VORTEX_AVX512 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count,
+VORTEX_KERNEL void small_sort_u32_avx512(const std::uint32_t* in, std::size_t count,
                                          std::uint32_t* out) noexcept {
   if (count == 0) return;  // no record, no pointer
   if (count > kMaxSmallSort) {
@@ -364,7 +364,7 @@ VORTEX_AVX512 void small_sort_u32_avx512(const std::uint32_t* in, std::size_t co
   }
 }
 
-VORTEX_AVX512 void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
+VORTEX_KERNEL void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
                                             Pair64* out) noexcept {
   if (count == 0) return;  // no record, no pointer
   const bool sorted = count > 64   ? sort_pair64<16>(in, count, out)
@@ -375,14 +375,14 @@ VORTEX_AVX512 void small_sort_pair64_avx512(const Pair64* in, std::size_t count,
   }
 }
 
-VORTEX_AVX512 bool stable_small_sort_halves_avx512(const Pair64* in, std::size_t count, Pair64* out,
+VORTEX_KERNEL bool stable_small_sort_halves_avx512(const Pair64* in, std::size_t count, Pair64* out,
                                                    const KeysOfPairs& keys) noexcept {
   return count > 64   ? sort_pair64_stably<16>(in, count, out, keys)
          : count > 32 ? sort_pair64_stably<8>(in, count, out, keys)
                       : sort_pair64_stably<4>(in, count, out, keys);
 }
 
-VORTEX_AVX512 void stable_small_sort_pair64_avx512(const Pair64* in, std::size_t count,
+VORTEX_KERNEL void stable_small_sort_pair64_avx512(const Pair64* in, std::size_t count,
                                                    Pair64* out) noexcept {
   if (count == 0) return;  // no record, no pointer
   if (stable_small_sort_halves_avx512(in, count, out, {})) return;

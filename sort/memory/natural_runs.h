@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "sort/kernels/quick_sort.h"
+#include "sort/kernels/wide_loops.h"
 #include "sort/memory/run_merge.h"
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/small_sort.h"
@@ -22,10 +22,10 @@
 
 namespace vortex { inline namespace v0 { namespace detail {
 
-// are_in_order() of words that are their keys, by loops whose vectors are as wide as may be.
+// are_in_order() of words that are their keys, by loops of vectors.
 template <typename Bits, typename Codec>
-VORTEX_WIDE_LOOPS bool words_are_in_order(Presorted order, const Bits* words, std::size_t count,
-                                          const Codec& codec) noexcept {
+bool words_are_in_order(Presorted order, const Bits* words, std::size_t count,
+                        const Codec& codec) noexcept {
   constexpr std::size_t kFirst = 16, kBlock = 256, kAhead = 8192, kLine = 64;
   // By arithmetic: a processor cannot foresee which order it will be.
   const Bits descends = order == Presorted::kAscending ? 0 : 1;
@@ -44,8 +44,8 @@ VORTEX_WIDE_LOOPS bool words_are_in_order(Presorted order, const Bits* words, st
 }
 
 template <typename Bits>
-VORTEX_WIDE_LOOPS void exchange_mirrored_words(Bits* __restrict words, Bits* __restrict end,
-                                               std::size_t count) noexcept {
+void exchange_mirrored_words(Bits* __restrict words, Bits* __restrict end,
+                             std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) std::swap(words[i], *--end);
 }
 
@@ -179,7 +179,7 @@ class NaturalRuns {
   static bool in_order(Presorted order, const Record* records, std::size_t count,
                        const EncodedKey<KeyOf, Codec>& key_of, const Codec& codec) {
     if constexpr (kBareKeys<KeyOf>) {
-      if (isa_in_use() == Isa::kAvx512) return words_are_in_order(order, records, count, codec);
+      return with_wide_loops([&] { return words_are_in_order(order, records, count, codec); });
     }
     return are_in_order(order, records, count, key_of);
   }
@@ -251,9 +251,10 @@ class NaturalRuns {
   // `count` records with as many that end at `end`, the first with the last.
   static void exchange(Record* records, Record* end, std::size_t count) noexcept {
     if constexpr (kBareKeys<KeyOf>) {
-      if (isa_in_use() == Isa::kAvx512) return exchange_mirrored_words(records, end, count);
+      with_wide_loops([=] { exchange_mirrored_words(records, end, count); });
+    } else {
+      for (std::size_t i = 0; i < count; ++i) std::swap(records[i], *--end);
     }
-    for (std::size_t i = 0; i < count; ++i) std::swap(records[i], *--end);
   }
 
   template <typename Body>

@@ -12,7 +12,8 @@
 
 #include "sort/kernels/quick_sort.h"
 #include "sort/kernels/slice_sort.h"
-#include "sort/kernels/small_sort_avx512.h"
+#include "sort/kernels/vector_sorts.h"
+#include "sort/kernels/wide_loops.h"
 #include "sort/memory/compiled_sorts.h"
 #include "sort/memory/few_values.h"
 #include "sort/memory/natural_runs.h"
@@ -40,17 +41,13 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
 // Calls sort() for words in the codec's order.
 template <typename Bits, typename Codec, typename Sort>
 bool sort_encoded(Bits* words, std::size_t count, const Codec& codec, const Sort& sort) noexcept {
-  codec.encode(words, count);
-  const bool sorted = sort();
-  codec.decode(words, count);
-  return sorted;
+  return with_wide_loops([&] {
+    codec.encode(words, count);
+    const bool sorted = sort();
+    codec.decode(words, count);
+    return sorted;
+  });
 }
-template <typename Bits, typename Codec, typename Sort>
-VORTEX_WIDE_LOOPS bool sort_encoded_wide(Bits* words, std::size_t count, const Codec& codec,
-                                         const Sort& sort) noexcept {
-  return sort_encoded(words, count, codec, sort);
-}
-
 // Sorts doubles that are so few, unless they are to be sorted as words.
 template <typename Bits, typename Codec>
 bool sort_few_doubles([[maybe_unused]] Bits* words, [[maybe_unused]] std::size_t count,
@@ -59,8 +56,16 @@ bool sort_few_doubles([[maybe_unused]] Bits* words, [[maybe_unused]] std::size_t
   if constexpr (sizeof(Bits) == sizeof(double)) {
     Bits zero = 0;
     codec.encode(&zero, 1);
-    return count <= kMostBlocks * kBlockOfWords<Bits> &&
-           sort_doubles_avx512(words, count, zero >> 63 == 0);
+    const bool descending = zero >> 63 == 0;
+    switch (isa_in_use()) {
+      case Isa::kAvx512:
+        return count <= kMostBlocks * kBlockOfWords<Bits> &&
+               sort_doubles_avx512(words, count, descending);
+      case Isa::kAvx2:
+        return count <= kMostBlocks * kBlockOfAvx2 && sort_doubles_avx2(words, count, descending);
+      case Isa::kPortable:
+        break;
+    }
   }
 #endif
   return false;
@@ -70,24 +75,26 @@ bool sort_few_doubles([[maybe_unused]] Bits* words, [[maybe_unused]] std::size_t
 // nothing moved.
 template <typename Bits, typename Codec>
 bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& codec) {
-  const bool wide = isa_in_use() == Isa::kAvx512;
-  if (wide && floats && sort_few_doubles(words, count, codec)) return true;
-  if (count > (wide ? kMaxQuickWords : kMaxSliced) || (!wide && count < kMinSliced)) return false;
-  // Few doubles are better cut in two: digits of values cost more than a level of that.
-  const bool few_doubles = wide && floats && sizeof(Bits) == 8 && count < 2 * kMinSliced;
+  const Isa isa = isa_in_use();
+  const bool vectors = isa != Isa::kPortable;
+  if (floats && sort_few_doubles(words, count, codec)) return true;
+  if (count > kMaxQuickWords || (!vectors && count < kMinSliced)) return false;
   // Parts of many that repeat end early.
-  const bool slices =
-      count >= kMinSliced && !few_doubles &&
-      (count <= kMaxSliced || !FewValues<Bits, Codec>::seem_to_repeat({words, count}));
+  const bool many = count > kMaxSliced;
+  const bool repeat = many && vectors && FewValues<Bits, Codec>::seem_to_repeat({words, count});
+  if (many && isa != Isa::kAvx512 && (sizeof(Bits) == 8 || !repeat)) return false;
+  // Few doubles are better cut in two: digits of values cost more than a level of that.
+  const bool few_doubles = vectors && floats && sizeof(Bits) == 8 && count < 2 * kMinSliced;
+  const bool slices = count >= least_words_to_slice<Bits>() && !few_doubles && !repeat;
   // To keep none would take 45 ns, as long as sorting 16 words.
   std::optional<KeptMemory> memory;
   if (slices) {
     memory.emplace(SliceRoom::bytes<Bits>(std::min(count, most_words_to_slice())), true);
   }
   const SliceRoom room{slices ? memory->get() : nullptr, floats};
-  return wide ? sort_encoded_wide(words, count, codec,
-                                  [&] { return quick_sort(words, count, room); })
-              : sort_encoded(words, count, codec, [&] { return slice_sort(words, count, room); });
+  return sort_encoded(words, count, codec, [&] {
+    return vectors ? quick_sort(words, count, room) : slice_sort(words, count, room);
+  });
 }
 
 // Few words are sorted by the base case in the time of a look at their order, which ends where no
@@ -95,9 +102,10 @@ bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& co
 template <typename Bits, typename Codec>
 bool sort_few(Bits* words, std::size_t count, const Codec& codec) noexcept {
   constexpr std::size_t kFew = 64;
-  if (count > kFew || isa_in_use() != Isa::kAvx512) return false;
-  return sort_encoded_wide(words, count, codec, [=] {
-    small_sort_for<Bits>(Isa::kAvx512)(words, count, words);
+  const Isa isa = isa_in_use();
+  if (count > kFew || isa == Isa::kPortable) return false;
+  return sort_encoded(words, count, codec, [=] {
+    small_sort_for<Bits>(isa)(words, count, words);
     return true;
   });
 }
@@ -170,7 +178,7 @@ bool sort_as_words(void* records, std::size_t count, std::size_t record_bytes, c
   // Pairs in any order are carried, unless they are more than the base case takes and follow their
   // places faster.
   const bool follow = record_bytes == sizeof(Pair64) && count > kMaxSmallSort &&
-                      isa_in_use() == Isa::kAvx512 && !carries_few_pairs();
+                      isa_in_use() != Isa::kPortable && !carries_few_pairs();
   const bool in_any_order = !key.stable && 2 * key_bytes == record_bytes && !follow;
   if (record_bytes == sizeof(Pair64) && key_bytes == kWord && key.place.offset % 8 == 0 &&
       key.stable && sort_few_pairs(static_cast<Pair64*>(records), count, key)) {

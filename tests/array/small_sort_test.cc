@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sort/kernels/quick_sort.h"
-#include "sort/kernels/small_sort_avx512.h"
+#include "sort/kernels/vector_sorts.h"
 #include "tests/array/instruction_sets.h"
 #include "tests/array/number_order.h"
 #include "tests/support/random_seed.h"
@@ -36,6 +36,13 @@ bool less_by_all(std::uint64_t a, std::uint64_t b) { return a < b; }
 std::uint64_t key_of(const Pair64& record) { return record.key; }
 std::uint64_t key_of(std::uint64_t key) { return key; }
 
+// Vectors sort more words, for quick_sort().
+template <typename Record>
+std::size_t most_records(Isa isa) {
+  if (std::is_same_v<Record, Pair64> || isa == Isa::kPortable) return kMaxSmallSort;
+  return isa == Isa::kAvx2 ? kMostBlocks * kBlockOfAvx2 : kBlockOfWords<Record>;
+}
+
 template <typename Record>
 class SmallSortTest : public testing::Test {};
 using Records = testing::Types<std::uint32_t, std::uint64_t, Pair64>;
@@ -47,9 +54,7 @@ TYPED_TEST(SmallSortTest, EveryCountAndInstructionSetLikeStdSort) {
   const std::uint64_t masks[] = {~std::uint64_t{0}, 0xff, 0x3, 0, 0};
   test::for_each_isa([&] {
     const SmallSort<TypeParam> sort = small_sort_for<TypeParam>(isa_in_use());
-    // The widest vectors sort twice as many of the smallest words, for quick_sort().
-    const bool twice = std::is_same_v<TypeParam, std::uint32_t> && isa_in_use() == Isa::kAvx512;
-    for (std::size_t count = 0; count <= kMaxSmallSort * (twice ? 2 : 1); ++count) {
+    for (std::size_t count = 0; count <= most_records<TypeParam>(isa_in_use()); ++count) {
       for (int kind = 0; kind < 5; ++kind) {
         const std::uint64_t high = kind == 4 || kind == 2 ? ~std::uint64_t{3} : 0;
         std::vector<TypeParam> in(count);
@@ -87,9 +92,10 @@ class QuickSortTest : public testing::Test {
   static void expect_sorted(std::vector<Bits> words, int levels) {
     std::vector<Bits> expected = words;
     std::sort(expected.begin(), expected.end());
-    const bool wide = isa_in_use() == Isa::kAvx512;
+    const Isa isa = isa_in_use();
+    const std::size_t block = isa == Isa::kAvx2 ? kBlockOfAvx2 : kBlockOfWords<Bits>;
     const bool sorted = quick_sort(words.data(), words.size(), levels);
-    ASSERT_EQ(sorted, wide && (levels > 1 || words.size() <= kMostBlocks * kBlockOfWords<Bits>))
+    ASSERT_EQ(sorted, isa != Isa::kPortable && (levels > 1 || words.size() <= kMostBlocks * block))
         << words.size();
     if (!sorted) std::sort(words.begin(), words.end());  // they are all there
     ASSERT_TRUE(test::same_bytes(expected, words)) << words.size() << " words";

@@ -1,9 +1,10 @@
-// The base case with the vectors of x86-64, AVX2 among them; use small_sort_for().
+// Sorts with the vectors of x86-64; use small_sort_for() and quick_sort().
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "sort/kernels/slice_sort.h"
 #include "vortex/detail/array/small_sort.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
@@ -34,11 +35,25 @@ template <typename Word>
 inline constexpr std::size_t kBlockOfWords = kMaxSmallSort * sizeof(std::uint64_t) / sizeof(Word);
 void block_sort_avx512(std::uint32_t* words, std::size_t count) noexcept;
 void block_sort_avx512(std::uint64_t* words, std::size_t count) noexcept;
-// Such words that are the bits of doubles, in the total order of these or the other way round.
-// Returns false, with nothing changed, where one is a NaN or denormals count as zeros.
+// Such words that are the bits of doubles, in the total order of these or the other way round. No
+// flag of an exception is left. Returns false, with nothing changed, where one is a NaN, or the
+// program treats denormals in a way of its own.
 bool sort_doubles_avx512(std::uint64_t* words, std::size_t count, bool descending) noexcept;
 
+// Of kMostBlocks blocks at most, which have so many words of any size.
+inline constexpr std::size_t kBlockOfAvx2 = 64;
 void small_sort_u64_avx2(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
 void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count, std::uint32_t* out) noexcept;
+bool sort_doubles_avx2(std::uint64_t* words, std::size_t count, bool descending) noexcept;
+
+// quick_sort() with these vectors.
+bool quick_sort_avx512(std::uint32_t* words, std::size_t count, int levels,
+                       const SliceRoom& room) noexcept;
+bool quick_sort_avx512(std::uint64_t* words, std::size_t count, int levels,
+                       const SliceRoom& room) noexcept;
+bool quick_sort_avx2(std::uint32_t* words, std::size_t count, int levels,
+                     const SliceRoom& room) noexcept;
+bool quick_sort_avx2(std::uint64_t* words, std::size_t count, int levels,
+                     const SliceRoom& room) noexcept;
 
 }}}  // namespace vortex::v0::detail
