@@ -171,16 +171,27 @@ class FewValues {
 
   // Whether keys that are evenly spread repeat each other.
   static bool seem_to_repeat(std::span<const Bits> keys) noexcept {
-    std::array<Bits, 128> sample;
-    take_sample(
-        keys.size(), sample.size(), [&](std::size_t at) { return keys[at]; }, sample.data());
-    std::sort(sample.begin(), sample.end());
-    const auto values = std::unique(sample.begin(), sample.end()) - sample.begin();
-    return values + 2 <= static_cast<std::ptrdiff_t>(sample.size());
+    return repeated_of<128>(keys) >= 2;
+  }
+  // Whether a 32nd of a larger sample does.
+  static bool seem_to_repeat_often(std::span<const Bits> keys) noexcept {
+    constexpr std::size_t kSample = 1024;
+    return repeated_of<kSample>(keys) >= kSample / 32;
   }
 
  private:
   using Counts = std::vector<ValueCount<Bits>>;
+
+  // How many keys of a sample are equal to one before.
+  template <std::size_t kSample>
+  static std::size_t repeated_of(std::span<const Bits> keys) noexcept {
+    std::array<Bits, kSample> sample;
+    take_sample(
+        keys.size(), sample.size(), [&](std::size_t at) { return keys[at]; }, sample.data());
+    std::sort(sample.begin(), sample.end());
+    return static_cast<std::size_t>(sample.end() - std::unique(sample.begin(), sample.end()));
+  }
+
   // Smaller arrays are sorted as fast as their values are found to be few.
   static constexpr std::size_t kMinKeys = 512;
   // Below this, filling the table takes as long as sorting.

@@ -97,6 +97,19 @@ bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& co
   });
 }
 
+// Sorts more words than the caches hold, of which many are equal, by cuts that end early, where
+// that is faster than distributing them.
+template <typename Bits, typename Codec>
+bool sort_repeated(Bits* words, std::size_t count, const Codec& codec, unsigned threads) noexcept {
+  constexpr std::size_t kMost = std::size_t{1} << 27;
+  if (sizeof(Bits) == 8 || isa_in_use() != Isa::kAvx2 || count <= kMaxQuickWords || count > kMost ||
+      ThreadTeam::resolve(threads) > 1 ||
+      !FewValues<Bits, Codec>::seem_to_repeat_often({words, count})) {
+    return false;
+  }
+  return sort_encoded(words, count, codec, [=] { return quick_sort(words, count); });
+}
+
 // Few words are sorted by the base case in the time of a look at their order, which ends where no
 // processor foresees it.
 template <typename Bits, typename Codec>
@@ -126,7 +139,10 @@ void sort_words(void* array, std::size_t count, const SortRules<Record, KeyOf>& 
     return;
   }
   if constexpr (kBareKeys<KeyOf>) {
-    if (sort_in_caches(records, count, rules.floats, codec)) return;
+    if (sort_in_caches(records, count, rules.floats, codec) ||
+        sort_repeated(records, count, codec, threads)) {
+      return;
+    }
   }
   sort_in_place(records, count, rules, codec, threads);
 }

@@ -182,6 +182,24 @@ TYPED_TEST_OF_ONE_THREAD(SortFloatsTest, NumbersOfOneScale) {
   }
 }
 
+// More than the caches hold, many of them equal.
+template <typename T>
+class SortRepeatedTest : public testing::Test {};
+using TypesOf32Bits = testing::Types<std::uint32_t, std::int32_t, float>;
+TYPED_TEST_SUITE(SortRepeatedTest, TypesOf32Bits);
+
+TYPED_TEST(SortRepeatedTest, MoreThanTheCachesHold) {
+  auto random = test::test_random();
+  std::vector<TypeParam> keys((std::size_t{1} << 20) + 77);
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    const std::uint64_t key = make_key(Keys::kZipf, i, keys.size(), random);
+    std::memcpy(&keys[i], &key, sizeof keys[i]);
+  }
+  for (const Order order : {Order::kAscending, Order::kDescending}) {
+    ASSERT_NO_FATAL_FAILURE(expect_sorted(keys, {.order = order, .threads = 1}));
+  }
+}
+
 #if defined(__x86_64__)
 // Few, zeros of both signs among them, with NaNs and without, where denormals count as zeros, too.
 TYPED_TEST_OF_ONE_THREAD(SortFloatsTest, FewWithZerosAndDenormals) {
