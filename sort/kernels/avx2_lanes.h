@@ -113,7 +113,7 @@ struct LanesU64 : LanesOfAvx2 {
 };
 
 // Doubles, as their bits, none of which is a NaN. Zeros of both signs are equal, and one may come
-// out in place of another. A flag tells that denormals were compared.
+// out in place of another. Comparing denormals sets a flag.
 struct LanesF64 : LanesU64 {
   static constexpr Record kFlip = 0;
   static constexpr Record kGreatest = std::uint64_t{0x7ff} << 52;  // infinity

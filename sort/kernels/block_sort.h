@@ -8,13 +8,14 @@
 #include <cstddef>
 #include <cstring>
 
+#include "sort/kernels/vector_sorts.h"
+
 namespace vortex { inline namespace v0 { namespace detail { namespace {
 
 // Sorts a bitonic sequence of `count` words, blocks of kBlock of a number that is a power of two.
 template <typename Lanes, std::size_t kBlock>
 VORTEX_KERNEL void clean(typename Lanes::Record* words, std::size_t count) noexcept {
   constexpr std::size_t kRegisters = kBlock / Lanes::kLanes;
-  typename Lanes::Vector v[kRegisters];
   if (count > kBlock) {
     const std::size_t half = count / 2;
     for (std::size_t i = 0; i < half; i += Lanes::kLanes) {
@@ -27,6 +28,7 @@ VORTEX_KERNEL void clean(typename Lanes::Record* words, std::size_t count) noexc
     clean<Lanes, kBlock>(words + half, half);
     return;
   }
+  typename Lanes::Vector v[kRegisters];
 #pragma GCC unroll 16
   for (std::size_t i = 0; i < kRegisters; ++i) v[i] = Lanes::load(words + i * Lanes::kLanes);
   clean_between_registers<Lanes, kRegisters>(v);
@@ -52,7 +54,7 @@ VORTEX_KERNEL void merge_halves(typename Lanes::Record* words, std::size_t count
 }
 
 // Sorts at most kMostBlocks blocks; sort_block(in, count, out) sorts a part of one, or a whole one,
-// to words as they are in the lanes, and returns how many it has written: padding may be behind.
+// to words as they are in the lanes, and returns how many words it has written, padding among them.
 template <typename Lanes, std::size_t kBlock, typename Sort>
 VORTEX_KERNEL void sort_blocks(const typename Lanes::Record* words, std::size_t count,
                                typename Lanes::Record* out, const Sort& sort_block) noexcept {

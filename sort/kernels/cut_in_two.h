@@ -7,7 +7,8 @@
 //
 // Included once for each instruction set, after its lanes. `Cut` supplies, for words of one size:
 //   Bits, Vector, kLanes
-//   kBlock, sort_blocks(words, count) words that the base case takes, and kMostBlocks times as many
+//   kBlock                            as many words as the base case takes
+//   sort_blocks(words, count)         sorts up to kMostBlocks times as many
 //   load(at)                          a register of words
 //   all(word)                         a pivot in all lanes
 //   cut(v, pivot, gap)                the lanes that are not greater to the begin of a gap, the
@@ -25,6 +26,7 @@
 #include <cstdint>
 
 #include "sort/kernels/slice_sort.h"
+#include "sort/kernels/vector_sorts.h"
 #include "vortex/detail/array/small_sort.h"
 
 namespace vortex { inline namespace v0 { namespace detail { namespace {

@@ -53,6 +53,7 @@ struct CutOfAvx2 {
     return _mm256_permutevar8x32_epi32(
         v, _mm256_srlv_epi32(order, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28)));
   }
+  // A loop over the lanes takes as long on AMD's processors.
   VORTEX_NETWORK_TARGET static void store_some(Vector v, unsigned wanted, Bits* at) noexcept {
     const Vector lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const Vector mask = _mm256_cmpgt_epi32(_mm256_set1_epi32(__builtin_popcount(wanted)), lanes);
@@ -62,7 +63,7 @@ struct CutOfAvx2 {
 
 struct CutU64 : CutOfAvx2<CutU64, std::uint64_t> {
   VORTEX_NETWORK_TARGET static Vector all(Bits word) noexcept {
-    return LanesU64::flipped(_mm256_set1_epi64x(static_cast<long long>(word)));
+    return LanesU64::flipped(LanesU64::all(word));
   }
   VORTEX_NETWORK_TARGET static unsigned lower(Vector v, Vector pivot) noexcept {
     const Vector greater = _mm256_cmpgt_epi64(LanesU64::flipped(v), pivot);
@@ -88,9 +89,7 @@ struct CutU64 : CutOfAvx2<CutU64, std::uint64_t> {
 };
 
 struct CutU32 : CutOfAvx2<CutU32, std::uint32_t> {
-  VORTEX_NETWORK_TARGET static Vector all(Bits word) noexcept {
-    return _mm256_set1_epi32(static_cast<int>(word));
-  }
+  VORTEX_NETWORK_TARGET static Vector all(Bits word) noexcept { return LanesU32::all(word); }
   VORTEX_NETWORK_TARGET static unsigned lower(Vector v, Vector pivot) noexcept {
     const Vector lower = _mm256_cmpeq_epi32(_mm256_min_epu32(v, pivot), v);
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_castsi256_ps(lower)));

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,14 +28,17 @@ struct EvenSlices {
   std::size_t room;   // of one
 
   template <typename Word>
-  static EvenSlices of() noexcept {
-    // So much room that nearly all arrays of an even distribution fit, and an odd number of lines,
-    // so that slices begin in different sets of the cache.
-    constexpr EvenSlices kOfBlocks{54, 104}, kOfLargeBlocks{108, 176};
-    return sizeof(Word) == 4 && isa_in_use() == Isa::kAvx512 ? kOfLargeBlocks : kOfBlocks;
-  }
+  static EvenSlices of() noexcept;
   std::size_t number(std::size_t count) const noexcept { return count / words + 1; }
 };
+// So much room that nearly all arrays of an even distribution fit, and an odd number of lines, so
+// that slices begin in different sets of the cache. The smaller ones take more room in all.
+constexpr EvenSlices kSmallSlices{54, 104}, kLargeSlices{108, 176};
+// A call of the base case takes more words of 32 bits, but with AVX2.
+template <typename Word>
+EvenSlices EvenSlices::of() noexcept {
+  return sizeof(Word) == 4 && isa_in_use() != Isa::kAvx2 ? kLargeSlices : kSmallSlices;
+}
 constexpr std::size_t most_slices(std::size_t count) noexcept { return count / kUneven + 1; }
 
 template <typename Items>
@@ -91,7 +93,7 @@ class SliceSorter {
   Spread spread(const SlicesOf& slices_of) const noexcept {
     const auto [slices, number] = slices_of(most_slices(count_));
     std::array<std::uint32_t, kSample> digits;
-    const bool even_parts = look(slices, number, digits);
+    const bool even_parts = has_even_parts(slices, number, digits);
     small_sort_for<std::uint32_t>(isa_in_use())(digits.data(), kSample, digits.data());
     unsigned shared = 0;
     for (unsigned i = 1; i < kSample; ++i) shared += digits[i] == digits[i - 1] ? 1 : 0;
@@ -99,27 +101,30 @@ class SliceSorter {
     constexpr unsigned kHeavy = 6;
     bool heavy = false;
     for (unsigned i = kHeavy - 1; i < kSample; ++i) heavy |= digits[i] == digits[i - kHeavy + 1];
-    // So many are shared by few groups of keys, of which each has room in a slice.
-    const bool groups_fit = 2 * shared * count_ <= even_.room * kSample * kSample;
-    return {even_parts && !heavy && groups_fit, shared};
+    // If the keys were equal groups, each in a slice of its own, so many would be in one.
+    const std::size_t in_group = 2 * shared * count_ / (kSample * kSample);
+    return {even_parts && !heavy && in_group <= even_.room, shared};
   }
-  // Whether a sixteenth of the slices has about a sixteenth of a sample, as long as that pays; and
-  // the slices of some.
+  // Whether no sixteenth of the slices has many more of a sample than the others. Writes the slices
+  // of kSample of its keys to `digits`.
   template <typename Slices>
-  bool look(const Slices& slices, std::size_t number,
-            std::array<std::uint32_t, kSample>& digits) const noexcept {
+  bool has_even_parts(const Slices& slices, std::size_t number,
+                      std::array<std::uint32_t, kSample>& digits) const noexcept {
+    // A larger sample sees smaller differences, and costs a 64th of a look at all keys.
     constexpr std::size_t kParts = 16, kOneIn = 64, kMostTimes = 8;
     const std::size_t times = std::clamp<std::size_t>(count_ / kOneIn / kSample, 1, kMostTimes);
     const std::size_t sample = times * kSample;
-    std::array<unsigned, kParts> parts{};
+    std::array<std::size_t, kParts> parts{};
     for (std::size_t i = 0; i < kSample; ++i) {
       for (std::size_t k = 0; k < times; ++k) {
         digits[i] = slices.digit(items_.keys[sample_place(i * times + k, sample, count_)]);
         ++parts[digits[i] * kParts / number];
       }
     }
-    const double mean = static_cast<double>(sample) / kParts;
-    return *std::max_element(parts.begin(), parts.end()) <= mean + 3.3 * std::sqrt(mean);
+    // By 3.3 standard deviations, as one part in 2000 has by chance: 33 squared is 1089.
+    const std::size_t mean = sample / kParts;
+    const std::size_t most = *std::max_element(parts.begin(), parts.end());
+    return most <= mean || 100 * (most - mean) * (most - mean) <= 1089 * mean;
   }
 
   template <typename SlicesOf, typename Ties>
@@ -248,11 +253,11 @@ class SliceSorter {
 // The parts of the room, each at a line.
 template <typename Word>
 struct RoomParts {
-  explicit RoomParts(std::size_t count, const EvenSlices& even = EvenSlices::of<Word>()) noexcept
+  explicit constexpr RoomParts(std::size_t count) noexcept
       : counts(lines(most_slices(count) * sizeof(Word*))),
         words(counts + lines(most_slices(count) * sizeof(std::uint32_t))),
         // What has no room in an even slice may be anywhere behind it.
-        end(words + (even.number(count) * even.room + count) * sizeof(Word)) {}
+        end(words + (kSmallSlices.number(count) * kSmallSlices.room + count) * sizeof(Word)) {}
   static constexpr std::size_t lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
 
   std::size_t counts, words, end;

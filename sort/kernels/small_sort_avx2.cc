@@ -85,17 +85,19 @@ VORTEX_KERNEL std::size_t sort_block(const typename Lanes::Record* in, std::size
   return sort_registers_of_block<Lanes, R / 4, 0>(in, count, out);
 }
 
+// Never part of its callers, so that no comparison is moved past a look at the flags.
 template <typename Lanes>
 [[gnu::noinline]] VORTEX_KERNEL void sort_words(const typename Lanes::Record* in, std::size_t count,
                                                 typename Lanes::Record* out) noexcept {
   constexpr std::size_t kLanes = Lanes::kLanes;
   if (count == 0) return;  // no record, no pointer
   if (count > kBlockOfAvx2) {
-    sort_blocks<Lanes, kBlockOfAvx2>(in, count, out, sort_block<Lanes>);
-  } else if (count > 8 * kLanes) {
-    constexpr int R = kBlockOfAvx2 / kLanes;
-    sort_to<Lanes, R, 8>(in, count, out);
-  } else if (count > 4 * kLanes) {
+    return sort_blocks<Lanes, kBlockOfAvx2>(in, count, out, sort_block<Lanes>);
+  }
+  if constexpr (kLanes == 4) {
+    if (count > 8 * kLanes) return sort_to<Lanes, 16, 8>(in, count, out);
+  }
+  if (count > 4 * kLanes) {
     sort_to<Lanes, 8, 4>(in, count, out);
   } else if (count > 2 * kLanes) {
     sort_to<Lanes, 4, 2>(in, count, out);

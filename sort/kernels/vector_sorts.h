@@ -40,7 +40,7 @@ void block_sort_avx512(std::uint64_t* words, std::size_t count) noexcept;
 // program treats denormals in a way of its own.
 bool sort_doubles_avx512(std::uint64_t* words, std::size_t count, bool descending) noexcept;
 
-// Of kMostBlocks blocks at most, which have so many words of any size.
+// A block of AVX2, of words of any size. All of these take up to kMostBlocks of them.
 inline constexpr std::size_t kBlockOfAvx2 = 64;
 void small_sort_u64_avx2(const std::uint64_t* in, std::size_t count, std::uint64_t* out) noexcept;
 void small_sort_u32_avx2(const std::uint32_t* in, std::size_t count, std::uint32_t* out) noexcept;

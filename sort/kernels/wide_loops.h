@@ -22,7 +22,7 @@ template <typename Work>
 #endif
 
 // Returns work(), which becomes code of its own for each set of instructions, with all that it
-// calls and that may be inlined. It is not to throw.
+// calls and that may be inlined. `work` must not throw.
 template <typename Work>
 auto with_wide_loops(const Work& work) noexcept {
   switch (isa_in_use()) {

@@ -180,8 +180,9 @@ class NaturalRuns {
                        const EncodedKey<KeyOf, Codec>& key_of, const Codec& codec) {
     if constexpr (kBareKeys<KeyOf>) {
       return with_wide_loops([&] { return words_are_in_order(order, records, count, codec); });
+    } else {
+      return are_in_order(order, records, count, key_of);
     }
-    return are_in_order(order, records, count, key_of);
   }
 
   // Threads have cut runs where their parts begin.

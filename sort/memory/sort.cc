@@ -79,10 +79,11 @@ bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& co
   const bool vectors = isa != Isa::kPortable;
   if (floats && sort_few_doubles(words, count, codec)) return true;
   if (count > kMaxQuickWords || (!vectors && count < kMinSliced)) return false;
-  // Parts of many that repeat end early.
   const bool many = count > kMaxSliced;
-  const bool repeat = many && vectors && FewValues<Bits, Codec>::seem_to_repeat({words, count});
-  if (many && isa != Isa::kAvx512 && (sizeof(Bits) == 8 || !repeat)) return false;
+  if (many && (isa == Isa::kPortable || (isa == Isa::kAvx2 && sizeof(Bits) == 8))) return false;
+  // Parts of many that repeat end early.
+  const bool repeat = many && FewValues<Bits, Codec>::seem_to_repeat({words, count});
+  if (many && isa == Isa::kAvx2 && !repeat) return false;
   // Few doubles are better cut in two: digits of values cost more than a level of that.
   const bool few_doubles = vectors && floats && sizeof(Bits) == 8 && count < 2 * kMinSliced;
   const bool slices = count >= least_words_to_slice<Bits>() && !few_doubles && !repeat;
