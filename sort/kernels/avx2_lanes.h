@@ -112,32 +112,38 @@ struct LanesU64 : LanesOfAvx2 {
   }
 };
 
+// Lanes of which the processor takes the least in one operation. kUpper<G> has a bit for each 32
+// bits of the upper half of a group.
+template <typename Of>
+struct LanesByLeast : Of {
+  using typename Of::Vector;
+
+  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
+    const Vector low = Of::least(a, b);
+    b = Of::greatest(a, b);
+    a = low;
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
+    const Vector low = Of::least(a, b);
+    const Vector high = Of::greatest(a, b);
+    a = _mm256_blend_epi32(low, high, Of::template kUpper<G>);
+    b = _mm256_blend_epi32(high, low, Of::template kUpper<G>);
+  }
+  template <int G>
+  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
+    return _mm256_blend_epi32(Of::least(a, b), Of::greatest(a, b), Of::template kUpper<G>);
+  }
+};
+
 // Doubles, as their bits, none of which is a NaN. Zeros of both signs are equal, and one may come
 // out in place of another. Comparing denormals sets a flag.
-struct LanesF64 : LanesU64 {
+struct BitsOfDoubles : LanesU64 {
   static constexpr Record kFlip = 0;
   static constexpr Record kGreatest = std::uint64_t{0x7ff} << 52;  // infinity
 
   VORTEX_NETWORK_TARGET static Vector flipped(Vector v) noexcept { return v; }
 
-  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
-    const Vector low = least(a, b);
-    b = greatest(a, b);
-    a = low;
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
-    const Vector low = least(a, b);
-    const Vector high = greatest(a, b);
-    a = _mm256_blend_epi32(low, high, kUpper<G>);
-    b = _mm256_blend_epi32(high, low, kUpper<G>);
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
-    return _mm256_blend_epi32(least(a, b), greatest(a, b), kUpper<G>);
-  }
-
- private:
   template <int G>
   static constexpr int kUpper = G == 2 ? 0xcc : 0xf0;
 
@@ -149,7 +155,9 @@ struct LanesF64 : LanesU64 {
   }
 };
 
-struct LanesU32 : LanesOfAvx2 {
+using LanesF64 = LanesByLeast<BitsOfDoubles>;
+
+struct WordsOf32Bits : LanesOfAvx2 {
   using Record = std::uint32_t;
   static constexpr int kLanes = 8;
   static constexpr Record kFlip = 0;
@@ -167,27 +175,16 @@ struct LanesU32 : LanesOfAvx2 {
     return _mm256_set1_epi32(static_cast<int>(word));
   }
 
-  VORTEX_NETWORK_TARGET static void exchange(Vector& a, Vector& b) noexcept {
-    const Vector low = _mm256_min_epu32(a, b);
-    b = _mm256_max_epu32(a, b);
-    a = low;
+  VORTEX_NETWORK_TARGET static Vector least(Vector a, Vector b) noexcept {
+    return _mm256_min_epu32(a, b);
   }
-  // Bit l: lane l is in the upper half of its group.
+  VORTEX_NETWORK_TARGET static Vector greatest(Vector a, Vector b) noexcept {
+    return _mm256_max_epu32(a, b);
+  }
   template <int G>
   static constexpr int kUpper = G == 2   ? 0xaa
                                 : G == 4 ? 0xcc
                                          : 0xf0;
-  template <int G>
-  VORTEX_NETWORK_TARGET static void exchange_mirrored(Vector& a, Vector& b) noexcept {
-    const Vector low = _mm256_min_epu32(a, b);
-    const Vector high = _mm256_max_epu32(a, b);
-    a = _mm256_blend_epi32(low, high, kUpper<G>);
-    b = _mm256_blend_epi32(high, low, kUpper<G>);
-  }
-  template <int G>
-  VORTEX_NETWORK_TARGET static Vector keep_ordered(Vector a, Vector b) noexcept {
-    return _mm256_blend_epi32(_mm256_min_epu32(a, b), _mm256_max_epu32(a, b), kUpper<G>);
-  }
   template <int G>
   VORTEX_NETWORK_TARGET static Vector reverse(Vector a) noexcept {
     if constexpr (G == 2) return _mm256_shuffle_epi32(a, 0xb1);
@@ -234,6 +231,8 @@ struct LanesU32 : LanesOfAvx2 {
     }
   }
 };
+
+using LanesU32 = LanesByLeast<WordsOf32Bits>;
 
 }}}}  // namespace vortex::v0::detail::(anonymous)
 

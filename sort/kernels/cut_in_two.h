@@ -14,8 +14,9 @@
 //   cut(v, pivot, gap)                the lanes that are not greater to the begin of a gap, the
 //                                     others to its end. It has room for two registers, or for one
 //                                     that fills it
-//   cut_some(v, count, pivot, gap)    the first `count` lanes alone, for which there may be no more
-//                                     room than they take
+//   lower(v, pivot)                   a mask of the lanes that are not greater, with kBitsOfLane
+//                                     bits for each
+//   store_some(v, wanted, at)         the lanes of a mask, one after the other
 //   gather(words, apart)              words that lie so far apart
 //   middle(a, b, c)                   of each three lanes the middle one
 //   middle_of_lanes(v)                a word near the middle of them
@@ -61,6 +62,25 @@ struct Gap {
   }
 };
 
+// First the lanes of 32 bits with a bit in `lower`, then the others.
+VORTEX_NETWORK_TARGET __m256i lower_first(__m256i v, unsigned lower) noexcept {
+  const __m256i order = _mm256_set1_epi32(static_cast<int>(kLowerFirst<std::uint32_t, 4>[lower]));
+  return _mm256_permutevar8x32_epi32(
+      v, _mm256_srlv_epi32(order, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28)));
+}
+
+// Cuts the first `count` lanes alone, for which there may be no more room than they take.
+template <typename Cut>
+VORTEX_NETWORK_TARGET void cut_some(typename Cut::Vector v, std::size_t count,
+                                    typename Cut::Vector pivot,
+                                    Gap<typename Cut::Bits>& gap) noexcept {
+  const unsigned valid = (1u << Cut::kBitsOfLane * count) - 1;
+  const unsigned lower = Cut::lower(v, pivot) & valid;
+  Cut::store_some(v, lower, gap.begin);
+  gap.shrink(count, __builtin_popcount(lower) / static_cast<int>(Cut::kBitsOfLane));
+  Cut::store_some(v, lower ^ valid, gap.end());
+}
+
 // Brings the words that are not above the pivot to the front, and returns how many they are. There
 // are more than kMaxSmallSort words.
 template <typename Cut>
@@ -105,10 +125,10 @@ VORTEX_NETWORK_TARGET std::size_t partition(typename Cut::Bits* words, std::size
 #pragma GCC unroll 4
   for (std::size_t i = 0; i + 1 < kAtOnce; ++i) Cut::cut(last[i], pivot, gap);
   // From here on two vectors that are stored whole could meet.
-  Cut::cut_some(last[kAtOnce - 1], kLanes, pivot, gap);
+  cut_some<Cut>(last[kAtOnce - 1], kLanes, pivot, gap);
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < kAtOnce; ++i) {
-    if (i * kLanes < rest) Cut::cut_some(aside[i], std::min(rest - i * kLanes, kLanes), pivot, gap);
+    if (i * kLanes < rest) cut_some<Cut>(aside[i], std::min(rest - i * kLanes, kLanes), pivot, gap);
   }
   return static_cast<std::size_t>(gap.begin - words);
 }

@@ -15,6 +15,7 @@ namespace {
 
 struct CutOfAvx512 {
   using Vector = __m512i;
+  static constexpr unsigned kBitsOfLane = 1;
 
   VORTEX_NETWORK_TARGET static Vector load(const void* at) noexcept {
     return _mm512_loadu_si512(at);
@@ -22,17 +23,6 @@ struct CutOfAvx512 {
   template <typename Bits>
   static void sort_blocks(Bits* words, std::size_t count) noexcept {
     block_sort_avx512(words, count);
-  }
-
- protected:
-  template <typename Cut>
-  VORTEX_NETWORK_TARGET static void cut_some_by(Vector v, std::size_t count, Vector pivot,
-                                                Gap<typename Cut::Bits>& gap) noexcept {
-    const unsigned valid = (1u << count) - 1;
-    const unsigned lower = Cut::lower(v, pivot) & valid;
-    Cut::store_some(v, lower, gap.begin);
-    gap.shrink(count, __builtin_popcount(lower));
-    Cut::store_some(v, lower ^ valid, gap.end());
   }
 };
 
@@ -45,7 +35,6 @@ struct CutU64 : CutOfAvx512 {
   VORTEX_NETWORK_TARGET static __m512i all(Bits word) noexcept {
     return _mm512_set1_epi64(static_cast<long long>(word));
   }
-  // Which lanes are not greater.
   VORTEX_NETWORK_TARGET static unsigned lower(__m512i v, __m512i pivot) noexcept {
     return _mm512_cmple_epu64_mask(v, pivot);
   }
@@ -59,15 +48,10 @@ struct CutU64 : CutOfAvx512 {
     _mm512_storeu_si512(gap.end() - kLanes, cut);
     gap.shrink(kLanes, __builtin_popcount(lower));
   }
-  // The lanes with bits in `wanted`, to `at`.
   VORTEX_NETWORK_TARGET static void store_some(__m512i v, unsigned wanted, Bits* at) noexcept {
     const __m512i some = _mm512_maskz_compress_epi64(static_cast<__mmask8>(wanted), v);
     const auto size = static_cast<unsigned>(__builtin_popcount(wanted));
     _mm512_mask_storeu_epi64(at, static_cast<__mmask8>((1u << size) - 1), some);
-  }
-  VORTEX_NETWORK_TARGET static void cut_some(__m512i v, std::size_t count, __m512i pivot,
-                                             Gap<Bits>& gap) noexcept {
-    cut_some_by<CutU64>(v, count, pivot, gap);
   }
   VORTEX_NETWORK_TARGET static __m512i gather(const Bits* words, std::size_t apart) noexcept {
     const __m512i places = _mm512_mullo_epi64(_mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7),
@@ -105,10 +89,6 @@ struct CutU32 : CutOfAvx512 {
     const auto size = static_cast<unsigned>(__builtin_popcount(wanted));
     _mm512_mask_storeu_epi32(at, static_cast<__mmask16>((1u << size) - 1), some);
   }
-  VORTEX_NETWORK_TARGET static void cut_some(__m512i v, std::size_t count, __m512i pivot,
-                                             Gap<Bits>& gap) noexcept {
-    cut_some_by<CutU32>(v, count, pivot, gap);
-  }
   VORTEX_NETWORK_TARGET static __m512i gather(const Bits* words, std::size_t apart) noexcept {
     const __m512i places =
         _mm512_mullo_epi32(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
@@ -127,9 +107,7 @@ struct CutU32 : CutOfAvx512 {
 
  private:
   VORTEX_NETWORK_TARGET static void cut_half(__m256i v, unsigned lower, Gap<Bits>& gap) noexcept {
-    const __m256i order = _mm256_set1_epi32(static_cast<int>(kLowerFirst<std::uint32_t, 4>[lower]));
-    const __m256i lanes = _mm256_srlv_epi32(order, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
-    const __m256i cut = _mm256_permutevar8x32_epi32(v, lanes);
+    const __m256i cut = lower_first(v, lower);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(gap.begin), cut);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(gap.end() - kLanes / 2), cut);
     gap.shrink(kLanes / 2, __builtin_popcount(lower));

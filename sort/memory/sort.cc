@@ -48,6 +48,7 @@ bool sort_encoded(Bits* words, std::size_t count, const Codec& codec, const Sort
     return sorted;
   });
 }
+
 // Sorts doubles that are so few, unless they are to be sorted as words.
 template <typename Bits, typename Codec>
 bool sort_few_doubles([[maybe_unused]] Bits* words, [[maybe_unused]] std::size_t count,
