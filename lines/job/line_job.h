@@ -89,8 +89,8 @@ class LineJob final {
   // Where a record that is to be taken next may be put together; see AssemblyRoom.
   std::span<char> assembly_room(std::string_view so_far, std::size_t bytes);
 
-  // Copies records. Throws RecordTooLong where one does not fit with its key; Error: ECANCELED;
-  // what the disks report, and what keys throw.
+  // Copies records: by all threads, where they are many and short. Throws RecordTooLong where one
+  // does not fit with its key; Error: ECANCELED; what the disks report, and what keys throw.
   void take(std::span<const std::string_view> records);
 
   // Whether texts may be taken: how many at a time, of about how many bytes.
@@ -137,6 +137,9 @@ class LineJob final {
   void give_back_free_room() noexcept;
   bool keep_rest();
   void begin_texts();
+  void take_batch(std::span<const std::string_view> records);
+  bool take_together(std::span<const std::string_view> records);
+  void put_pieces(std::size_t count);
   std::size_t put_together(std::size_t first, std::size_t end);
   void push_all(const RecordPiece& piece);
   void note_filled();

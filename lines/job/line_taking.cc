@@ -19,44 +19,91 @@ namespace {
 // A key of a long record that is longer is not made beside the memory.
 constexpr std::size_t kMostKeyOfByte = 16;
 
+// The first of the records as `most` parts at most, of about as many bytes each, which are `bytes`
+// and a record at most; and no less than is worth a thread.
+std::vector<std::span<const std::string_view>> divide_records(
+    std::span<const std::string_view> records, std::size_t most, std::size_t bytes) {
+  constexpr std::size_t kBytesOfName = sizeof(std::string_view);
+  constexpr std::size_t kLeastPart = std::size_t{16} << 10;
+  const auto bytes_of = [](std::string_view record) { return record.size() + kBytesOfName; };
+  std::size_t all = 0;
+  for (const std::string_view record : records) {
+    all += bytes_of(record);
+    if (all >= most * bytes) break;
+  }
+  const std::size_t of_part = std::clamp(all / most, std::min(kLeastPart, bytes), bytes);
+  std::vector<std::span<const std::string_view>> parts;
+  for (std::size_t at = 0; at < records.size() && parts.size() < most;) {
+    const std::size_t begin = at;
+    for (std::size_t here = 0; at < records.size() && here < of_part; ++at) {
+      here += bytes_of(records[at]);
+    }
+    parts.push_back(records.subspan(begin, at - begin));
+  }
+  return parts;
+}
+
 }  // namespace
 
 void LineJob::take(std::span<const std::string_view> records) {
   context_.note_user();
-  const WorkSpan span(SpanKind::kTake);
   batch_begin_ = records_;
   while (records_ - batch_begin_ < records.size()) {
-    // What cannot be cut is a run, since a sorted index is not sorted again.
-    if (first_->is_time_to_cut(*arenas_[filling_])) make_room({});
     const auto left = records.subspan(records_ - batch_begin_);
-    if (!order_.has_keys) {
-      for (const std::string_view record : left) {
-        if (first_->is_behind({}, record)) {
-          ++records_;
-          continue;
-        }
-        if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) [[likely]] {
-          take_with_key({}, record);
-          continue;
-        }
-        long_lines_->take({}, record);
+    if (!take_together(left)) take_batch(left);
+  }
+  note_filled();
+}
+
+// The first of the records, by one thread.
+void LineJob::take_batch(std::span<const std::string_view> records) {
+  const WorkSpan span(SpanKind::kTake);
+  // What cannot be cut is a run, since a sorted index is not sorted again.
+  if (first_->is_time_to_cut(*arenas_[filling_])) make_room({});
+  const auto batch = records.first(std::max<std::size_t>(records_together(records), 1));
+  if (!order_.has_keys) {
+    for (const std::string_view record : batch) {
+      if (first_->is_behind({}, record)) {
         ++records_;
+        continue;
       }
-    } else if (left.front().size() > kLongRecord) {
-      take_long(left.front());
-    } else {
-      const auto batch = left.first(records_together(left));
-      make_keys(*line_order_.keys, batch, keys_);
-      for (std::size_t i = 0; i < batch.size(); ++i) {
-        if (!first_->is_behind(keys_.key(i), batch[i])) {
-          take_with_key(keys_.key(i), batch[i]);
-        } else {
-          ++records_;
-        }
+      if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) [[likely]] {
+        take_with_key({}, record);
+        continue;
+      }
+      long_lines_->take({}, record);
+      ++records_;
+    }
+  } else if (batch.front().size() > kLongRecord) {
+    take_long(batch.front());
+  } else {
+    make_keys(*line_order_.keys, batch, keys_);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (!first_->is_behind(keys_.key(i), batch[i])) {
+        take_with_key(keys_.key(i), batch[i]);
+      } else {
+        ++records_;
       }
     }
   }
-  note_filled();
+}
+
+// The first of the records by all threads, where these have enough to do. False: none was taken.
+bool LineJob::take_together(std::span<const std::string_view> records) {
+  constexpr std::size_t kLeastRecords = 64;  // which one thread has taken before others are awake
+  if (pieces_.empty() || records.size() < kLeastRecords) return false;
+  const std::uint64_t before = records_;
+  const auto parts = divide_records(records, pieces_.size(), plan_.text_bytes);
+  if (parts.size() < 2) return false;
+  team_->run(parts.size(), [&](std::size_t i) {
+    const WorkSpan span(SpanKind::kTake);
+    pieces_[i]->take(parts[i]);
+  });
+  std::size_t count = 0;
+  while (count < parts.size() && pieces_[count++]->is_all()) {
+  }
+  put_pieces(count);
+  return records_ != before;
 }
 
 void LineJob::take_with_key(std::string_view key, std::string_view record) {
@@ -209,11 +256,7 @@ LineJob::TakenTexts LineJob::take(std::span<const ScatteredText> texts,
   }
   const RecordPiece& last = *pieces_[count - 1];
   taken.is_all = taken.bytes != 0 && (last.is_all() || last.is_full());
-  for (std::size_t i = 0; i < count;) {
-    const std::size_t together = put_together(i, count);
-    if (together == 0) push_all(*pieces_[i]);
-    i += std::max<std::size_t>(together, 1);
-  }
+  put_pieces(count);
   taken.records = records_ - batch_begin_;
   // Records of all lengths fill a part of their room.
   if (taken.records != 0) {
@@ -222,6 +265,15 @@ LineJob::TakenTexts LineJob::take(std::span<const ScatteredText> texts,
   }
   note_filled();
   return taken;
+}
+
+// The records of the first `count` pieces go into arenas.
+void LineJob::put_pieces(std::size_t count) {
+  for (std::size_t i = 0; i < count;) {
+    const std::size_t together = put_together(i, count);
+    if (together == 0) push_all(*pieces_[i]);
+    i += std::max<std::size_t>(together, 1);
+  }
 }
 
 // Puts the records of pieces [first, end) into the arena by all threads, as far as it has room for

@@ -33,7 +33,7 @@ std::string_view RecordPiece::in_one(const ScatteredText& text) noexcept {
   return {room_.get(), text.bytes};
 }
 
-// Returns how many have keys that are not long.
+// Returns how many of the first records have keys that are not long.
 std::size_t RecordPiece::make_keys() {
   batch_.clear();
   std::uint64_t bytes = 0;
@@ -42,7 +42,7 @@ std::size_t RecordPiece::make_keys() {
       is_full_ = true;
       return made;
     }
-    const auto left = std::span<const std::string_view>(found_).subspan(made, records_ - made);
+    const auto left = all_.subspan(made, records_ - made);
     append_keys(*keys_, left.first(records_together(left)), batch_);
     for (; made < batch_.keys(); ++made) {
       const std::size_t key_bytes = batch_.key(made).size();
@@ -60,24 +60,37 @@ void RecordPiece::read(const ScatteredText& text, const RecordFraming& framing) 
   const std::string_view all = in_one(text);
   const FramedRecords found = split_records(framing, all, true, found_);
   is_full_ = found.bytes < all.size();
-  const auto end = found_.begin() + static_cast<std::ptrdiff_t>(found.records);
-  const auto is_long = [](std::string_view record) { return record.size() > kLongRecord; };
-  records_ = static_cast<std::size_t>(std::find_if(found_.begin(), end, is_long) - found_.begin());
-  if (records_ < found.records) is_full_ = false;  // a long one ends it
-  if (keys_ != nullptr) records_ = make_keys();
+  all_ = std::span<const std::string_view>(found_).first(found.records);
+  take_short();
   text_bytes_ = found.bytes;
   if (records_ < found.records) {
     text_bytes_ = static_cast<std::uint64_t>(found_[records_].data() - all.data());
   }
   is_all_ = text_bytes_ == all.size();
+}
+
+void RecordPiece::take(std::span<const std::string_view> records) {
+  is_full_ = false;
+  all_ = records;
+  take_short();
+  is_all_ = records_ == records.size();
+}
+
+// Up to the first record that is long, or has a long key.
+void RecordPiece::take_short() {
+  const auto is_long = [](std::string_view record) { return record.size() > kLongRecord; };
+  records_ =
+      static_cast<std::size_t>(std::find_if(all_.begin(), all_.end(), is_long) - all_.begin());
+  if (records_ < all_.size()) is_full_ = false;  // a long one ends it
+  if (keys_ != nullptr) records_ = make_keys();
   stored_bytes_ = 0;
   for (std::size_t i = 0; i < records_; ++i) {
-    stored_bytes_ += vortex::stored_bytes(key(i), found_[i], keys_ != nullptr);
+    stored_bytes_ += vortex::stored_bytes(key(i), all_[i], keys_ != nullptr);
   }
 }
 
 void RecordPiece::put(const LineArena& arena, LineArena::Place place) const noexcept {
-  for (std::size_t i = 0; i < records_; ++i) arena.put(place, key(i), found_[i]);
+  for (std::size_t i = 0; i < records_; ++i) arena.put(place, key(i), all_[i]);
 }
 
 }}  // namespace vortex::v0

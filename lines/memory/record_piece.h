@@ -1,4 +1,4 @@
-// The records of a text, found and given keys by one of several threads.
+// Some of the records that a sort takes, given keys by one of several threads.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@
 
 namespace vortex { inline namespace v0 {
 
-// What a thread keeps of a text until its records have their places in an arena: them, and their
-// keys. One thread at a time.
+// What a thread keeps of records until they have their places in an arena: where they lie, and
+// their keys. They lie in a text, or are given one by one. One thread at a time.
 class RecordPiece {
  public:
   // The memory that it takes for each byte of a text.
   static constexpr std::uint64_t kTimesText = 6;
 
-  // For texts of `bytes` and a record at most. `keys` may be null, and outlives this. Allocates.
+  // For `bytes` and a record at most. `keys` may be null, and outlives this. Allocates.
   RecordPiece(std::size_t bytes, const RecordKeys* keys);
   RecordPiece(const RecordPiece&) = delete;
   RecordPiece& operator=(const RecordPiece&) = delete;
@@ -31,15 +31,17 @@ class RecordPiece {
   // Finds the records of the text, which stays as it is, or the first of them: as many as there is
   // room for, and up to one that is long or has a long key. Throws what keys throw.
   void read(const ScatteredText& text, const RecordFraming& framing);
+  // The same of records that lie anywhere, and stay there with what names them.
+  void take(std::span<const std::string_view> records);
 
   // What has been found.
   std::size_t records() const noexcept { return records_; }
-  std::string_view record(std::size_t index) const noexcept { return found_[index]; }
+  std::string_view record(std::size_t index) const noexcept { return all_[index]; }
   std::string_view key(std::size_t index) const noexcept {
     return keys_ != nullptr ? batch_.key(index) : std::string_view();
   }
   std::uint64_t stored_bytes() const noexcept { return stored_bytes_; }
-  std::uint64_t text_bytes() const noexcept { return text_bytes_; }
+  std::uint64_t text_bytes() const noexcept { return text_bytes_; }  // of a text
   std::size_t most_records() const noexcept { return found_.size(); }
   // Whether it is all; whether it would be if there were more room.
   bool is_all() const noexcept { return is_all_; }
@@ -50,12 +52,14 @@ class RecordPiece {
 
  private:
   std::string_view in_one(const ScatteredText& text) noexcept;
+  void take_short();
   std::size_t make_keys();
 
   const RecordKeys* const keys_;
   const std::size_t most_key_bytes_;
   std::unique_ptr<char[]> room_;
-  std::vector<std::string_view> found_;
+  std::vector<std::string_view> found_;    // of a text
+  std::span<const std::string_view> all_;  // those, or what was given
   KeyBatch batch_;
   std::size_t records_ = 0;
   std::uint64_t stored_bytes_ = 0;

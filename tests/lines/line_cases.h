@@ -89,11 +89,15 @@ std::string prefixed(const Lines& records);
 std::string framed(const Lines& records, const RecordFraming& framing);
 
 // Pushes all lines and takes them out again.
+inline Lines given_by(LineSorter& sorter) {
+  Lines given;
+  for (std::string_view record; sorter.next(record);) given.emplace_back(record);
+  return given;
+}
+
 inline Lines pushed_through(LineSorter& sorter, const Lines& lines) {
   for (const std::string& line : lines) sorter.push(line);
-  Lines found;
-  for (std::string_view record; sorter.next(record);) found.emplace_back(record);
-  return found;
+  return given_by(sorter);
 }
 
 inline Lines sorted_in_memory(const Lines& lines, const LineOrder& order, unsigned threads = 0) {

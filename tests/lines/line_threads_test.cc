@@ -15,7 +15,9 @@
 #include <set>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 #include "lines/job/line_plan.h"
 #include "lines/memory/line_arena.h"
@@ -167,6 +169,57 @@ TEST_F(LineThreads, AsManyMakeKeysAsHaveText) {
     EXPECT_EQ(report.plan.threads, expected);
     EXPECT_EQ(keys->callers(), expected);
     EXPECT_EQ(*keys->numbers().rbegin(), expected - 1);
+  }
+}
+
+// What is pushed to a sorter at once has parts of 16 KiB at least for each.
+TEST_F(LineThreads, AllMakeKeysOfWhatIsPushed) {
+  auto random = test_random();
+  const Lines lines = many_lines(LineKind::kFields, 100, random, 4'000'000);
+  const std::vector<std::string_view> views(lines.begin(), lines.end());
+  options.resources.memory_bytes = 64 * kMiB;
+  for (const unsigned threads : {2, 7, 16}) {
+    SCOPED_TRACE(threads);
+    const auto keys = std::make_shared<AwaitedKeys>(threads);
+    options.resources.threads = threads;
+    LineSorter sorter({.keys = keys}, options.resources);
+    sorter.push(views);
+    EXPECT_EQ(keys->callers(), threads);
+    EXPECT_EQ(*keys->numbers().rbegin(), threads - 1);
+    ASSERT_TRUE(given_by(sorter) == sorted(lines, {}));
+  }
+}
+
+// Some records are long, and so are the keys of some; what is pushed begins and ends anywhere.
+TEST_F(LineThreads, ASorterGivesWhatOneThreadGives) {
+  auto random = test_random();
+  for (const unsigned threads : kThreads) {
+    if (!long_tests() && random() % 2 == 0) continue;  // half of them, by chance
+    Lines lines = many_lines(kAllLineKinds[random() % std::size(kAllLineKinds)], 100, random,
+                             kShadowMemory ? 3'000'000 : 9'000'000);
+    for (std::size_t i = random() % 6; i > 0; --i) {
+      lines[random() % lines.size()] += "," + std::string(random() % 200'000, 'x');
+    }
+    options.order = random_order(random);
+    if (options.order.keys) options.order.keys = std::make_shared<ManyKeys>(options.order.keys);
+    options.resources.first_records = random() % 4 == 0 ? random() % (2 * lines.size()) : 0;
+    options.resources.threads = threads;
+    options.resources.memory_bytes = (random() % 2 == 0 ? 8 : 64) * kMiB;
+    SCOPED_TRACE("threads " + std::to_string(threads));
+    Lines expected = sorted(lines, options.order);
+    if (const std::uint64_t first = options.resources.first_records; first != 0) {
+      expected.resize(std::min<std::size_t>(expected.size(), first));
+    }
+    const std::vector<std::string_view> views(lines.begin(), lines.end());
+    LineSorter sorter(options.order, options.resources);
+    for (std::size_t begin = 0; begin < views.size();) {
+      const std::size_t most = random() % 4 == 0 ? 300 : 60'000;
+      const std::size_t count = std::min<std::size_t>(random() % most, views.size() - begin);
+      sorter.push(std::span(views).subspan(begin, count));
+      begin += count;
+    }
+    ASSERT_EQ(sorter.records(), lines.size());
+    ASSERT_TRUE(given_by(sorter) == expected);
   }
 }
 
