@@ -242,7 +242,7 @@ class VORTEX_EXPORT LineSorter {
   // Copies the record. Blocks while the memory is full. Throws Error: EMSGSIZE when it is too long
   // for the memory, EINVAL behind a next(), otherwise as sort_lines().
   void push(std::string_view record);
-  // The same for several, which costs less for each. Where they are 32 KiB or more, all threads
+  // The same for several, which costs less for each. Where they are 128 KiB or more, all threads
   // take them, and ask for their keys if these allow it (RecordKeys::appended_by_any_thread()).
   void push(std::span<const std::string_view> records);
 

@@ -23,19 +23,19 @@ constexpr std::size_t kMostKeyOfByte = 16;
 // and a record at most; and no less than is worth a thread.
 std::vector<std::span<const std::string_view>> divide_records(
     std::span<const std::string_view> records, std::size_t most, std::size_t bytes) {
+  constexpr std::size_t kLeastPart = std::size_t{64} << 10;
   constexpr std::size_t kBytesOfName = sizeof(std::string_view);
-  constexpr std::size_t kLeastPart = std::size_t{16} << 10;
   const auto bytes_of = [](std::string_view record) { return record.size() + kBytesOfName; };
   std::size_t all = 0;
   for (const std::string_view record : records) {
     all += bytes_of(record);
     if (all >= most * bytes) break;
   }
-  const std::size_t of_part = std::clamp(all / most, std::min(kLeastPart, bytes), bytes);
+  most = std::min(most, all / std::min(kLeastPart, bytes));
   std::vector<std::span<const std::string_view>> parts;
   for (std::size_t at = 0; at < records.size() && parts.size() < most;) {
     const std::size_t begin = at;
-    for (std::size_t here = 0; at < records.size() && here < of_part; ++at) {
+    for (std::size_t here = 0; at < records.size() && here < std::min(all / most, bytes); ++at) {
       here += bytes_of(records[at]);
     }
     parts.push_back(records.subspan(begin, at - begin));

@@ -172,7 +172,7 @@ TEST_F(LineThreads, AsManyMakeKeysAsHaveText) {
   }
 }
 
-// What is pushed to a sorter at once has parts of 16 KiB at least for each.
+// What is pushed to a sorter at once has parts of 64 KiB at least for each.
 TEST_F(LineThreads, AllMakeKeysOfWhatIsPushed) {
   auto random = test_random();
   const Lines lines = many_lines(LineKind::kFields, 100, random, 4'000'000);
