@@ -283,19 +283,21 @@ def tests_by_name(project):
 
 
 def check_promises(project, path, text):
-    """Every promise has a test, and every test that is named exists."""
+    """Every promise has a test and a campaign, and every test that is named exists."""
     if path != project.root / "docs" / "promises.md":
         return
     known = tests_by_name(project)
     for name in CODE.findall(text):
         if re.fullmatch(r"[A-Z]\w+\.\w+|\w+_test", name) and name not in known:
             yield f"`{name}`: no such test"
-    rows = re.findall(r"^\| (.*?) \| (.*?) \|", text, re.MULTILINE)[1:]
+    rows = re.findall(r"^\| (.*?) \| (.*?) \|(.*)\|$", text, re.MULTILINE)[1:]
     if not rows:
         yield "promises nothing"
-    for promise, tests in rows:
+    for promise, tests, campaign in rows:
         if not CODE.search(tests):
             yield f"no test would fail without: {promise}"
+        if not campaign.strip():
+            yield f"no campaign tries to break: {promise}"
 
 
 CHECKS = (check_links, check_names, check_shell_blocks, check_code_spans, check_results, check_quoted_code,
