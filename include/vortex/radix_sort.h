@@ -69,8 +69,8 @@ RadixSortReport radix_sort_with(VanishingArrayBase& array, std::size_t count,
   if (sorted_or_reversed(records, count, encoded_key, way.threads)) return report;
   constexpr std::size_t kSample = Sorting::Sorter::kSample;
   Split<Bits> split;
-  const bool by_team = way.first_split_bits == 0 && InPlaceSort<Record, KeyOf>::threads_that_pay(
-                                                        records, count, way.threads) > 1;
+  const bool by_team = way.first_split_bits == 0 &&
+                       InPlaceSort<Record, KeyOf>::threads_that_pay(count, way.threads) > 1;
   bool buckets = !by_team && bits != 0 && count >= kSample;
   if (buckets) {
     std::array<Bits, kSample> sample;

@@ -62,13 +62,15 @@ TEST(ManyThreads, PassesOfTheTeamDoNotGrowWithTheThreads) {
   }
 }
 
-// Notes who encodes the records of a stripe, and who decodes what it has sorted. Samples are
-// encoded one by one.
+// Notes who encodes the records of a stripe, and who decodes what it has sorted, where that is
+// asked for. Samples are encoded one by one.
 struct CountingCodec {
   void encode(std::uint64_t*, std::size_t count) const noexcept {
     if (count > 1) read->add(count);
   }
-  void decode(std::uint64_t*, std::size_t count) const noexcept { sorted->add(count); }
+  void decode(std::uint64_t*, std::size_t count) const noexcept {
+    if (sorted != nullptr) sorted->add(count);
+  }
   test::TeamCounts* read;
   test::TeamCounts* sorted;
 };
@@ -111,7 +113,7 @@ TEST(ManyThreads, NoMoreAreStartedThanTakePart) {
     std::vector<std::uint64_t> keys = random_keys(count);
     const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
     for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
-      const unsigned started = CountedSort::threads_that_pay(keys.data(), count, threads);
+      const unsigned started = CountedSort::threads_that_pay(count, threads);
       EXPECT_EQ(started, std::min<std::size_t>(threads, count >> 20));
       test::TeamCounts read(started), made(started);
       std::vector<std::uint64_t> sorted = keys;
@@ -172,14 +174,28 @@ TEST(ManyThreads, PassesDoNotGrowWithTheKeysThatAreHeavy) {
   }
 }
 
-TEST(ManyThreads, PeriodicKeysAreForAllOfThem) {
-  const auto threads_for = [](std::uint64_t period) {
-    std::vector<std::uint64_t> keys(std::size_t{1} << 23);
-    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i % period * 0x9e3779b97f4a7c15;
-    return InPlaceSort<std::uint64_t, KeyOfWord>::threads_that_pay(keys.data(), keys.size(), 7);
+// Keys that come again and again, by turns or one of them most of the time.
+TEST(ManyThreads, KeysThatRepeatAreForAllOfThem) {
+  auto random = test::test_random();
+  constexpr unsigned kThreads = 7;
+  std::vector<std::uint64_t> keys(std::size_t{kThreads} << 20);
+  const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
+  const auto expect_all = [&](const char* kind, std::uint64_t of_kind) {
+    std::vector<std::uint64_t> expected = keys, sorted = keys;
+    std::sort(expected.begin(), expected.end());
+    test::TeamCounts read(kThreads);
+    CountedSort::run(sorted.data(), sorted.size(), rules, {&read, nullptr}, kThreads);
+    EXPECT_EQ(read.of_threads().size(), kThreads) << kind << of_kind;
+    EXPECT_TRUE(sorted == expected) << kind << of_kind;
   };
-  for (const int lg : {8, 16, 17, 20}) EXPECT_EQ(threads_for(std::uint64_t{1} << lg), 7u) << lg;
-  EXPECT_EQ(threads_for(2), 1u);
+  for (const std::uint64_t period : test::some_of({2, 256, 1 << 16, 1 << 20}, 1, random)) {
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i % period * 0x9e3779b97f4a7c15;
+    expect_all("period ", period);
+  }
+  for (const std::uint64_t percent : test::some_of({50, 70, 90, 99}, 2, random)) {
+    for (std::uint64_t& key : keys) key = random() % 100 < percent ? 42 : random();
+    expect_all("percent ", percent);
+  }
 }
 
 // Lists as the threads of a pass leave them: whole chunks one after the other, and the last of each

@@ -123,10 +123,10 @@ class InPlaceSort {
       std::min(kMaxCachedBytes / sizeof(Record), Sorter::Dense::kMaxSlices* Sorter::Dense::kLeave),
       Sorter::Dense::kMax);
 
-  // How many of `threads` pay for this array. 0 of them: one for each core that the process may
-  // use.
-  static unsigned threads_that_pay(const Record* array, std::size_t count, unsigned threads) {
-    if (threads == 1 || count < 2 * kMinShare || has_few_values(array, count)) return 1;
+  // How many of `threads` pay for so many records. 0 of them: one for each core that the process
+  // may use.
+  static unsigned threads_that_pay(std::size_t count, unsigned threads) {
+    if (threads == 1 || count < 2 * kMinShare) return 1;
     return static_cast<unsigned>(
         std::min<std::size_t>(ThreadTeam::resolve(threads), count / kMinShare));
   }
@@ -140,7 +140,7 @@ class InPlaceSort {
   // With as many of `threads` as pay. Returns the bytes that it took besides the array, at most.
   static std::size_t run(Record* array, std::size_t count, const Rules& rules,
                          const Codec& codec = {}, unsigned threads = 1) {
-    threads = threads_that_pay(array, count, threads);
+    threads = threads_that_pay(count, threads);
     if (threads > 1) {
       using Parallel = ParallelSort<Record, KeyOf, Codec>;
       ThreadTeam team(threads);
@@ -169,28 +169,6 @@ class InPlaceSort {
   // The fewest records for each of several threads: two sort 2^20 u64 at 0.94 of the speed of one,
   // 2^21 at 1.2, 2^22 at 1.6; 2^20 pairs at 1.7.
   static constexpr std::size_t kMinShare = std::size_t{1} << (sizeof(Record) <= 8 ? 20 : 19);
-
-  // Whether bare keys seem to be of a few values, which one thread counts without moving them: two
-  // threads sort 2^23 u64 of two values at 0.67 of its speed.
-  static bool has_few_values(const Record* array, std::size_t count) noexcept {
-    if constexpr (kBareKeys<KeyOf>) {
-      constexpr std::size_t kSample = 64, kFewValues = 24;
-      std::array<const Record*, kFewValues> values;
-      std::size_t found = 0;
-      for (std::size_t i = 0; i < kSample; ++i) {
-        const Record* const record = array + sample_place(i, kSample, count);
-        const auto same = [record](const Record* value) {
-          return std::memcmp(value, record, sizeof(Record)) == 0;
-        };
-        if (std::any_of(values.begin(), values.begin() + found, same)) continue;
-        if (found == kFewValues) return false;
-        values[found++] = record;
-      }
-      return true;
-    } else {
-      return false;
-    }
-  }
 
   // By one thread.
   static std::size_t working_bytes(std::size_t count) noexcept {
