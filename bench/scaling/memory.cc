@@ -42,6 +42,14 @@ struct Pairs {
   }
 };
 
+// Nine of ten have one value.
+struct HeavyNumbers : Numbers {
+  static Record of(std::uint64_t i, char*) {
+    const std::uint64_t bits = mix_bits(i);
+    return bits % 10 != 0 ? 0x5bd1e9955bd1e995 : bits;
+  }
+};
+
 // Half of the records have one key.
 struct HeavyPairs : Pairs {
   static Record of(std::uint64_t i, char*) {
@@ -197,6 +205,7 @@ bool measure_memory(const Cell& cell, Result& result) {
   static constexpr std::pair<std::string_view, void (*)(const Cell&, Result&)> kKinds[] = {
       {"u64", measure<Numbers>},
       {"pairs", measure<Pairs>},
+      {"heavy_u64", measure<HeavyNumbers>},
       {"heavy_pairs", measure<HeavyPairs>},
       {"records_100", measure<Bytes<100>>},
       {"records_300", measure<Bytes<300>>},

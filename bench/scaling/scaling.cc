@@ -4,8 +4,8 @@
 //   scaling KIND [OPTION...]  does the work of a cell and prints a line of JSON, in the form of
 //                             Google Benchmark, so that bench/report reads a file of them:
 //                               read copy                              memory's bandwidth
-//                               u64 pairs heavy_pairs records_100 records_300 structs strings
-//                               string_keys                            vortex::sort() of an array
+//                               u64 heavy_u64 pairs heavy_pairs records_100 records_300 structs
+//                               strings string_keys                    vortex::sort() of an array
 //                               external_u64 external_pairs external_records_100   external_sort()
 //                               lines_urls lines_random lines_words    sort_lines(), LC_ALL=C
 //                               pipelines pipelines_moves              two threads each

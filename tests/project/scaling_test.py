@@ -20,8 +20,8 @@ import xml.etree.ElementTree
 
 SOURCE_ROOT = pathlib.Path(sys.argv[1]).resolve()
 PROGRAM = pathlib.Path(sys.argv[2]).resolve()
-IN_MEMORY = {"copy", "read", "u64", "pairs", "heavy_pairs", "records_100", "records_300", "structs", "strings",
-             "string_keys", "pipelines", "pipelines_moves"}
+IN_MEMORY = {"copy", "read", "u64", "heavy_u64", "pairs", "heavy_pairs", "records_100", "records_300", "structs",
+             "strings", "string_keys", "pipelines", "pipelines_moves"}
 IN_TMPFS = {"external_u64", "external_pairs", "external_records_100", "lines_urls", "lines_random",
             "lines_words", "stream_write", "stream_read"}
 # Stands in for the program where all but the script is of no interest: with a speed of the disk, and what it does
@@ -81,7 +81,10 @@ class Scaling(unittest.TestCase):
             self.assertEqual(in_memory, {kind for kind in IN_MEMORY if threads > 1 or "pipelines" not in kind})
             self.assertEqual({kind for kind, place, count in found if count == threads and place == "tmpfs"},
                              IN_TMPFS)
-            self.assertIn(("external_u64", "disk", threads), found)
+            self.assertEqual({kind for kind, place, count in found if count == threads and place == "disk"},
+                             {"external_u64", "external_records_100", "lines_urls"})
+        in_memory = [row for row in rows if row["name"].startswith("lines_urls/tmpfs") and row["runs"] == 0]
+        self.assertEqual([row["threads"] for row in in_memory], [1, 2])
         formed = {row["name"]: row["runs"] for row in rows if row["name"].startswith("external_")}
         self.assertTrue(formed and all(runs > 1 for runs in formed.values()), formed)
         self.assertIn(results["context"]["engine"], ("libsigsegv", "native", "userfaultfd"))
@@ -151,7 +154,7 @@ class Scaling(unittest.TestCase):
         for minutes, speed, by in (("10", 100, ["8", "1", "2", "4"]), ("3", 1, ["8", "1"])):
             self.stand_in("true", speed)
             rows = self.run_script(minutes, threads="1 2 4 8")["benchmarks"]
-            of_disk = [row["name"] for row in rows][-2 * 4 - 4 - len(by):]  # lines and long records follow
+            of_disk = [row["name"] for row in rows][-5 * 4 - len(by):]  # five curves follow
             self.assertEqual(of_disk[:len(by)], [f"external_u64/--threads={count}" for count in by])
 
 
