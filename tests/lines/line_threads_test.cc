@@ -177,9 +177,9 @@ TEST_F(LineThreads, AllMakeKeysOfWhatIsPushed) {
   auto random = test_random();
   const Lines lines = many_lines(LineKind::kFields, 100, random, 4'000'000);
   const std::vector<std::string_view> views(lines.begin(), lines.end());
-  options.resources.memory_bytes = 64 * kMiB;
-  for (const unsigned threads : {2, 7, 16}) {
+  for (const unsigned threads : {2, 7, 16, 64}) {
     SCOPED_TRACE(threads);
+    options.resources.memory_bytes = 4 * kMiB * std::max(threads, 16U);
     const auto keys = std::make_shared<AwaitedKeys>(threads);
     options.resources.threads = threads;
     LineSorter sorter({.keys = keys}, options.resources);
