@@ -48,8 +48,7 @@ typedef struct vtx_pair_f64 {
 
 // Sort `count` numbers, or pairs by their keys, where they are. Floating-point keys are in the
 // total order of their bits: negative NaNs, -inf ... -0.0, +0.0 ... +inf, NaNs. The extra memory is
-// about 7 MiB and 1 or 2%, see sort.h; -ENOMEM with nothing moved. Thread-safe for different
-// arrays.
+// about 7 MiB and 1%, see sort.h; -ENOMEM with nothing moved. Thread-safe for different arrays.
 VORTEX_EXPORT int vtx_sort_i32(int32_t* keys, size_t count, const vtx_sort_options* options);
 VORTEX_EXPORT int vtx_sort_u32(uint32_t* keys, size_t count, const vtx_sort_options* options);
 VORTEX_EXPORT int vtx_sort_f32(float* keys, size_t count, const vtx_sort_options* options);
