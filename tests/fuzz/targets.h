@@ -60,6 +60,7 @@ class FuzzedBytes {
 };
 
 void fuzz_c_calls(std::string_view input);
+void fuzz_c_storage(std::string_view input);
 void fuzz_chain_chunks(std::string_view input);
 void fuzz_csv_columns(std::string_view input);
 void fuzz_line_input(std::string_view input);
@@ -75,6 +76,7 @@ struct FuzzTarget {
 };
 inline constexpr FuzzTarget kFuzzTargets[] = {
     {"c_calls", fuzz_c_calls},                    // sequences of calls in C
+    {"c_storage", fuzz_c_storage},                // files and arrays in C
     {"chain_chunks", fuzz_chain_chunks},          // keys that leave a sort by chains few chunks
     {"csv_columns", fuzz_csv_columns},            // columns of CSV as keys
     {"line_input", fuzz_line_input},              // texts, in all framings

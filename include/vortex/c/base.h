@@ -19,9 +19,10 @@ VORTEX_EXPORT const char* vtx_version(void);
 
 // The text of the last error of a handle of any type: one line that names the operation, the
 // object, the limit that was hit and, where there is one, the way out. For NULL, the last error
-// that this thread got from calls that make handles and are given none, and from those
-// that have none. Empty where
-// there was no error. Valid until the next error there, and no longer than the handle.
+// that this thread got from calls that make handles and from those that have none; but
+// vtx_striped_write(), vtx_striped_read() and vtx_sorter_sort() leave it with the handle that they
+// are given. Empty where there was no error. Valid until the next error there, and no longer than
+// the handle.
 VORTEX_EXPORT const char* vtx_strerror(const void* handle);
 
 // Runs body(context). When a touch of a stream's memory cannot be served, control leaves the body

@@ -1,0 +1,418 @@
+// Sequences of calls of the C interface that change files and arrays in memory: each returns 0 or a
+// negative errno value with a text, and all is as a plain model has it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/fuzz/targets.h"
+#include "tests/sort/sort_cases.h"
+#include "tests/support/file_text.h"
+#include "tests/support/temporary_folder.h"
+#include "vortex/c.h"
+
+namespace vortex::test {
+namespace {
+
+constexpr std::size_t kB = std::size_t{16} << 10;
+
+bool expect(int result, const void* handle = nullptr) {
+  EXPECT_LE(result, 0);
+  EXPECT_GT(result, -4096);
+  if (result != 0) {
+    EXPECT_STRNE(vtx_strerror(handle), "") << result;
+  }
+  return result == 0;
+}
+
+// Mostly one that is there.
+int any_of(FuzzedBytes& bytes, unsigned kinds) {
+  return static_cast<int>(bytes.byte() < 8 ? kinds : bytes.below(kinds));
+}
+
+// Copies within a guarded body, upwards.
+struct Copy {
+  const void* from;
+  void* to;
+  std::size_t bytes;
+};
+void copy_upwards(void* context) {
+  const auto* const copy = static_cast<const Copy*>(context);
+  const auto* const from = static_cast<const volatile char*>(copy->from);
+  auto* const to = static_cast<volatile char*>(copy->to);
+  for (std::size_t i = 0; i < copy->bytes; ++i) to[i] = from[i];
+}
+bool copied(const void* from, void* to, std::size_t bytes) {
+  Copy copy{from, to, bytes};
+  return expect(vtx_guarded(copy_upwards, &copy));
+}
+
+// --- A file as an array
+
+class ArrayCalls {
+ public:
+  ArrayCalls(FuzzedBytes& bytes, const TemporaryFolder& folder)
+      : bytes_(bytes), path_(folder.file("array")), model_(bytes.below(9) * kB / 2, 'x') {
+    put_file_text(path_, model_);
+  }
+  ~ArrayCalls() { vtx_array_close(array_); }
+  ArrayCalls(const ArrayCalls&) = delete;
+  ArrayCalls& operator=(const ArrayCalls&) = delete;
+
+  void run() {
+    for (int calls = 0; calls < 40 && !bytes_.empty() && !cancelled_; ++calls) {
+      if (array_ == nullptr) {
+        open();
+      } else {
+        call(bytes_.below(10));
+      }
+    }
+    close();
+  }
+
+ private:
+  void open() {
+    vtx_array_options options{};
+    options.memory_bytes = bytes_.below(8) == 0 ? bytes_.number() : bytes_.below(64) * kB;
+    options.block_bytes = bytes_.below(16) == 0 ? bytes_.number() : kB;
+    options.comeback_blocks = bytes_.below(4);
+    options.read_ahead = bytes_.below(4);
+    options.write_behind = bytes_.below(4);
+    options.cursors = bytes_.below(4);
+    options.caching = any_of(bytes_, 3);
+    options.make = bytes_.flag();
+    options.reserve_bytes = bytes_.below(16) == 0 ? bytes_.number() : 64 * kB;
+    const int result = vtx_array_open(path_.c_str(), &options, &array_);
+    EXPECT_EQ(result == 0, array_ != nullptr);
+    expect(result);
+  }
+  void close() {
+    vtx_array_close(std::exchange(array_, nullptr));
+    if (!cancelled_) {
+      EXPECT_TRUE(file_text(path_) == model_);
+    }
+  }
+  char* at(std::uint64_t offset) { return static_cast<char*>(vtx_array_data(array_)) + offset; }
+  std::uint64_t any_offset() { return model_.empty() ? 0 : bytes_() % model_.size(); }
+
+  void call(unsigned which) {
+    const std::uint64_t offset = any_offset();
+    const std::uint64_t bytes =
+        std::min<std::uint64_t>(bytes_() % (2 * kB), model_.size() - offset);
+    switch (which) {
+      case 0:
+        resize();
+        break;
+      case 1:
+        expect(vtx_array_flush(array_, offset, bytes, 0), array_);
+        EXPECT_TRUE(file_text(path_).substr(offset, bytes) == model_.substr(offset, bytes));
+        break;
+      case 2:
+        expect(vtx_array_prefault(array_, offset, bytes, bytes_.flag()), array_);
+        break;
+      case 3:
+        expect(vtx_array_will_need(array_, offset, bytes), array_);
+        break;
+      case 4:
+        expect(vtx_array_allocate(array_, bytes_.below(64) * kB), array_);
+        break;
+      case 5:
+        close();
+        break;
+      case 6:
+        if (bytes_.below(8) != 0) break;
+        vtx_array_cancel(array_, ECANCELED, "by chance");
+        EXPECT_NE(vtx_array_failure(array_), 0);
+        cancelled_ = true;
+        break;
+      case 7: {
+        std::string read(bytes, ' ');
+        if (copied(at(offset), read.data(), bytes)) {
+          EXPECT_TRUE(read == model_.substr(offset, bytes));
+        }
+        break;
+      }
+      default: {
+        const std::string written(bytes, static_cast<char>('a' + bytes_.below(20)));
+        if (copied(written.data(), at(offset), bytes)) model_.replace(offset, bytes, written);
+      }
+    }
+    if (array_ == nullptr) return;
+    EXPECT_EQ(vtx_array_length(array_), model_.size());
+    vtx_stream_counts counts{};
+    expect(vtx_array_statistics(array_, &counts), array_);
+  }
+  void resize() {
+    const std::uint64_t bytes = bytes_.below(8) == 0 ? bytes_.number() : bytes_.below(16) * kB / 2;
+    if (bytes > 64 * kB) {
+      EXPECT_NE(vtx_array_resize(array_, std::uint64_t{1} << 62), 0);
+    } else if (expect(vtx_array_resize(array_, bytes), array_)) {
+      model_.resize(bytes, '\0');
+    }
+  }
+
+  FuzzedBytes& bytes_;
+  const std::string path_;
+  std::string model_;
+  vtx_array* array_ = nullptr;
+  bool cancelled_ = false;
+};
+
+// --- A sequence over several files
+
+void striped_files(FuzzedBytes& bytes, const TemporaryFolder& folder) {
+  std::array<std::string, 3> paths;
+  std::array<vtx_part, 3> parts{};
+  std::array<double, 3> weights{};
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    paths[i] = folder.file("part" + std::to_string(i));
+    parts[i].path = paths[i].c_str();
+    weights[i] = bytes.below(4);
+  }
+  const std::size_t count = bytes.byte() < 8 ? 0 : 1 + bytes.below(3);
+  vtx_striped_options options{};
+  options.strategy = any_of(bytes, 4);
+  options.weights = bytes.flag() ? weights.data() : nullptr;
+  options.weight_count = options.weights == nullptr ? 0 : count;
+  options.seed = bytes.byte();
+  options.unit_bytes = bytes.below(8) == 0 ? bytes.number() : kB;
+  options.most_bytes = 64 * kB;
+  options.caching = any_of(bytes, 3);
+  vtx_striped* striped = nullptr;
+  if (!expect(vtx_striped_create(parts.data(), count, &options, &striped))) return;
+  vtx_new_file_options writing{};
+  writing.block_bytes = options.unit_bytes;
+  writing.reserve_bytes = 64 * kB;
+  const std::string text(bytes() % (8 * kB), static_cast<char>('a' + bytes.below(20)));
+  vtx_output* output = nullptr;
+  bool written = false;
+  if (expect(vtx_striped_write(striped, &writing, &output), striped)) {
+    written = copied(text.data(), vtx_output_data(output), text.size()) &&
+              expect(vtx_output_finish(output, text.size()), output);
+  }
+  vtx_output_close(output);
+  vtx_striped_close(std::exchange(striped, nullptr));
+  if (!written) return;
+  if (!expect(vtx_striped_open(parts.data(), count, &options, text.size(), &striped))) {
+    ADD_FAILURE() << "what was written cannot be opened";
+    return;
+  }
+  EXPECT_EQ(vtx_striped_length(striped), text.size());
+  vtx_file_options reading{};
+  reading.block_bytes = options.unit_bytes;
+  vtx_input* input = nullptr;
+  std::string read(text.size(), ' ');
+  if (expect(vtx_striped_read(striped, &reading, &input), striped) &&
+      copied(vtx_input_data(input), read.data(), read.size())) {
+    EXPECT_TRUE(read == text);
+  }
+  vtx_input_close(input);
+  vtx_striped_close(striped);
+}
+
+// --- Blocks that vanish
+
+int by_lowest_bits(void* context, const void* records, std::size_t count, std::uint32_t* buckets) {
+  const auto* const numbers = static_cast<const std::uint64_t*>(records);
+  for (std::size_t i = 0; i < count; ++i) {
+    buckets[i] = static_cast<std::uint32_t>(numbers[i] % 4);
+    if (--*static_cast<int*>(context) == 0) return -EDQUOT;
+  }
+  return 0;
+}
+
+// Numbers that are sorted, or go to four buckets.
+class VanishingCalls {
+ public:
+  VanishingCalls(FuzzedBytes& bytes, vtx_blocks* blocks) : bytes_(bytes), blocks_(blocks) {}
+  ~VanishingCalls() {
+    vtx_vanishing_close(array_);
+    for (vtx_bucket* const bucket : buckets_) vtx_bucket_close(bucket);
+  }
+  VanishingCalls(const VanishingCalls&) = delete;
+  VanishingCalls& operator=(const VanishingCalls&) = delete;
+
+  void run() {
+    if (!expect(vtx_vanishing_create(blocks_, 8, kMost, nullptr, &array_))) return;
+    const bool sorts = bytes_.flag();
+    options_.threads = 1 + bytes_.below(2);
+    ends_in_ = bytes_.flag() ? -1 : static_cast<int>(1 + bytes_.byte() * kMost / 128);
+    std::vector<std::uint64_t> numbers(bytes_() % (kMost + kMost / 8));
+    for (std::uint64_t& number : numbers) number = bytes_();
+    const bool loaded = expect(vtx_vanishing_load(array_, numbers.data(), numbers.size()), array_);
+    EXPECT_EQ(vtx_vanishing_size(array_), loaded ? numbers.size() : 0);
+    if (!loaded) return;
+    EXPECT_GE(vtx_vanishing_held_blocks(array_) * kB, numbers.size() * 8);
+    if (sorts) {
+      sort(std::move(numbers));
+    } else {
+      divide(numbers);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMost = 12 * kB / 8;
+
+  void sort(std::vector<std::uint64_t> numbers) {
+    if (!expect(vtx_vanishing_sort(array_, VTX_U64, &options_, nullptr), array_)) return;
+    std::sort(numbers.begin(), numbers.end());
+    if (!expect(vtx_vanishing_seal(array_), array_)) return;
+    std::vector<std::uint64_t> read(numbers.size());
+    if (copied(vtx_vanishing_data(array_), read.data(), read.size() * 8)) {
+      EXPECT_TRUE(read == numbers);
+      if (expect(vtx_vanishing_finish_reading(array_), array_)) {
+        EXPECT_EQ(vtx_vanishing_held_blocks(array_), 0u);
+      }
+    }
+  }
+  void divide(const std::vector<std::uint64_t>& numbers) {
+    vtx_vanishing_options options{};
+    options.reserve_bytes = 16 * kB;
+    for (vtx_bucket*& bucket : buckets_) {
+      if (!expect(vtx_bucket_create(blocks_, &options, &bucket))) return;
+    }
+    std::array<std::uint64_t, 4> counts{};
+    if (!expect(vtx_partition(array_, buckets_.data(), buckets_.size(), by_lowest_bits, &ends_in_,
+                              counts.data()),
+                array_)) {
+      return;
+    }
+    for (std::uint64_t i = 0; i < counts.size(); ++i) {
+      std::vector<std::uint64_t> expected, read(counts[i]);
+      std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(expected),
+                   [i](std::uint64_t number) { return number % 4 == i; });
+      if (!expect(vtx_bucket_seal(buckets_[i]), buckets_[i])) continue;
+      if (copied(vtx_bucket_data(buckets_[i]), read.data(), read.size() * 8)) {
+        EXPECT_TRUE(read == expected);
+      }
+      expect(vtx_bucket_clear(buckets_[i]), buckets_[i]);
+    }
+  }
+
+  FuzzedBytes& bytes_;
+  vtx_blocks* const blocks_;
+  vtx_sort_options options_{};
+  int ends_in_ = -1;
+  vtx_vanishing* array_ = nullptr;
+  std::array<vtx_bucket*, 4> buckets_{};
+};
+
+void vanishing(FuzzedBytes& bytes) {
+  vtx_pool_options options{};
+  options.pool_bytes = (bytes.byte() + bytes.byte()) * kB;
+  options.block_bytes = kB;
+  vtx_pool* pool = nullptr;
+  vtx_blocks* blocks = nullptr;
+  if (expect(vtx_pool_create(&options, &pool)) &&
+      expect(vtx_blocks_create(pool, bytes.byte() / 2, &blocks))) {
+    VanishingCalls(bytes, blocks).run();
+    EXPECT_EQ(vtx_blocks_in_use(blocks), 0u);
+  }
+  vtx_blocks_close(blocks);
+  vtx_pool_close(pool);
+}
+
+// --- Records and strings in memory
+
+// By the first two bytes of five.
+void records(FuzzedBytes& bytes) {
+  constexpr std::size_t kRecord = 5, kKey = 2;
+  const vtx_key key{0, kKey, VTX_KEY_BYTES, 0, static_cast<int>(bytes.below(2))};
+  const vtx_record_format format{kRecord, &key, 1};
+  vtx_sort_options options{};
+  options.threads = bytes.below(4);
+  options.descending = bytes.flag();
+  const unsigned call = bytes.below(5);
+  std::string text(bytes.take(bytes.byte() * kRecord));
+  text.resize(text.size() / kRecord * kRecord);
+  const std::size_t count = text.size() / kRecord, k = bytes.byte();
+  std::vector<std::uint32_t> order(count), places(count);
+  const auto key_at = [&](std::uint32_t at) {
+    return std::string_view(text).substr(at * kRecord, kKey);
+  };
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return key.descending == options.descending ? key_at(a) < key_at(b) : key_at(b) < key_at(a);
+  });
+  std::string expected;
+  for (const std::uint32_t at : order) expected += text.substr(at * kRecord, kRecord);
+  std::string sorted = text;
+  switch (call) {
+    case 0:
+      if (expect(vtx_sort_records(sorted.data(), count, &format, &options))) {
+        EXPECT_TRUE(sorted == expected);
+      }
+      break;
+    case 1:
+      if (expect(vtx_sort_records_into(text.data(), count, &format, sorted.data(), &options))) {
+        EXPECT_TRUE(sorted == expected);
+      }
+      break;
+    case 2:
+      if (expect(vtx_argsort_records(text.data(), count, &format, places.data(), 4, &options))) {
+        EXPECT_TRUE(places == order);
+      }
+      break;
+    case 3:
+      if (expect(vtx_select_records(sorted.data(), count, &format, k, &options)) && k < count) {
+        EXPECT_EQ(sorted.substr(k * kRecord, kKey), expected.substr(k * kRecord, kKey));
+      }
+      break;
+    default:
+      if (!expect(vtx_partial_sort_records(sorted.data(), count, &format, k, &options))) break;
+      for (std::size_t i = 0; i < std::min(k, count); ++i) {
+        ASSERT_EQ(sorted.substr(i * kRecord, kKey), expected.substr(i * kRecord, kKey));
+      }
+  }
+}
+
+void strings(FuzzedBytes& bytes) {
+  vtx_sort_options options{};
+  options.threads = bytes.below(4);
+  options.descending = bytes.flag();
+  const bool unique = bytes.flag();
+  std::vector<std::string> texts;
+  while (!bytes.empty() && texts.size() < 200) texts.emplace_back(bytes.take(bytes.below(12)));
+  std::vector<vtx_string> views;
+  for (const std::string& text : texts) views.push_back({text.data(), text.size()});
+  std::size_t kept = views.size();
+  if (!expect(unique ? vtx_sort_unique_strings(views.data(), views.size(), &kept, &options)
+                     : vtx_sort_strings(views.data(), views.size(), &options))) {
+    return;
+  }
+  std::vector<std::string> expected = texts, found;
+  std::sort(expected.begin(), expected.end());
+  if (unique) expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+  if (options.descending) std::reverse(expected.begin(), expected.end());
+  for (std::size_t i = 0; i < kept; ++i) {
+    found.emplace_back(static_cast<const char*>(views[i].bytes), views[i].length);
+  }
+  EXPECT_TRUE(found == expected);
+}
+
+}  // namespace
+
+void fuzz_c_storage(std::string_view input) {
+  static const TemporaryFolder folder(fast_folder());
+  FuzzedBytes bytes(input);
+  switch (bytes.below(5)) {
+    case 0:
+      return ArrayCalls(bytes, folder).run();
+    case 1:
+      return striped_files(bytes, folder);
+    case 2:
+      return vanishing(bytes);
+    case 3:
+      return records(bytes);
+    default:
+      return strings(bytes);
+  }
+}
+
+}  // namespace vortex::test
