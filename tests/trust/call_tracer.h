@@ -125,9 +125,10 @@ struct CallLedger {
   std::atomic<bool> interrupted = false;  // it fails with EINTR instead, as by a signal
   std::atomic<std::uint64_t> failed = 0;
   std::array<std::atomic<std::uint64_t>, kCallKinds> seen = {};  // while armed
-  std::atomic<std::uint64_t> steps = 0;  // one that does not come in time is a hang
-  std::array<char, 256> doing = {};      // the step, for messages
-  std::atomic<std::uint64_t> tried = 0;  // the last call that was to fail
+  std::atomic<std::uint64_t> steps = 0;     // one that does not come in time is a hang
+  std::array<char, 256> doing = {};         // the step, for messages
+  std::atomic<std::uint64_t> tried = 0;     // the last call that was to fail
+  std::atomic<std::uint64_t> injected = 0;  // failures, of which one that lasts counts once
   std::atomic<std::uint64_t> complaints = 0;
   std::atomic<int> listener = -1;   // the child's descriptor of the questions about its calls
   std::atomic<bool> begin = false;  // they are answered

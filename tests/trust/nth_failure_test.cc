@@ -125,8 +125,11 @@ class Sweep {
   }
 
  private:
-  static std::uint64_t next(std::uint64_t at, std::uint64_t all, std::mt19937_64& random) {
-    const std::uint64_t step = std::max<std::uint64_t>(all / 3, 1);
+  // Some of them by chance, unless tests may take long. Calls of a kind are much alike, allocations
+  // are not.
+  std::uint64_t next(std::uint64_t at, std::uint64_t all, std::mt19937_64& random) const {
+    const std::uint64_t some = job_.quick ? 40 : kind_ < kCallKinds ? 4 : 12;
+    const std::uint64_t step = std::max<std::uint64_t>(all / some, 1);
     return long_tests() || at < 2 ? at + 1 : at + 1 + random() % (2 * step);
   }
 
@@ -142,6 +145,7 @@ class Sweep {
                   lasting ? " and all later" : "");
     ledger_.tried = at;
     const bool failed = do_once(at, lasting);
+    if (failed) ++ledger_.injected;
     Held held = Held::now(before_);
     if (held.descriptors > before_.descriptors) complain("descriptors are left");
     if (held.threads > before_.threads) complain("threads are left");
@@ -228,6 +232,13 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     if (const std::string refusal = tracer_.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
   }
 
+  void TearDown() override {
+    const CallLedger& ledger = tracer_.ledger();
+    std::printf("%llu failures, %llu jobs\n",
+                static_cast<unsigned long long>(ledger.injected.load()),
+                static_cast<unsigned long long>(ledger.steps.load()));
+  }
+
   // Each sweep goes on behind what ended its child.
   void sweep(const WholeJob& job, std::size_t kind) {
     const std::vector<std::size_t> kinds =
@@ -248,8 +259,8 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // Of these kinds of calls those that a job makes: a tenth of them, by chance, and one at least,
-  // unless tests may take long.
+  // Of these kinds of calls those that a job makes: all of a quick one, of others an eighth, by
+  // chance, and one at least, unless tests may take long.
   std::vector<std::size_t> kinds_of(const WholeJob& job, const std::vector<std::size_t>& all,
                                     std::mt19937_64& random) {
     const TracedEnd end = tracer_.run(all, [&] {
@@ -261,9 +272,9 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     for (const std::size_t kind : all) {
       if (tracer_.ledger().seen[kind] != 0) kinds.push_back(kind);
     }
-    if (long_tests()) return kinds;
+    if (long_tests() || job.quick) return kinds;
     std::shuffle(kinds.begin(), kinds.end(), random);
-    kinds.resize((kinds.size() + 9) / 10);
+    kinds.resize((kinds.size() + 7) / 8);
     return kinds;
   }
 
@@ -273,11 +284,9 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
 TEST_P(NthFailure, OfASystemCall) {
   auto random = test_random();
   const WholeJob job = make_job(GetParam(), random);
-  const std::uint64_t before = tracer_.ledger().steps;
   std::vector<std::size_t> all(kCallKinds);
   std::iota(all.begin(), all.end(), std::size_t{0});
   for (const std::size_t kind : kinds_of(job, all, random)) sweep(job, kind);
-  std::printf("%llu jobs\n", static_cast<unsigned long long>(tracer_.ledger().steps - before));
 }
 
 TEST_P(NthFailure, OfACallThatIsInterruptedIsNone) {

@@ -147,6 +147,7 @@ class FullPipe {
 
 struct WholeJob {
   std::string name;
+  bool quick = false;  // it takes some milliseconds: more of it fails than of others
   // What must be done before each time, where nothing fails yet.
   std::function<void()> prepare = [] {};
   std::function<void()> run;  // throws what the job ends with
@@ -316,6 +317,7 @@ inline WholeJob division_job(std::mt19937_64& random) {
   };
   WholeJob job;
   job.name = "Division";
+  job.quick = true;
   job.run = [=] {
     ExternalPartitionOptions options;
     options.inputs = place->paths();
@@ -349,6 +351,7 @@ inline WholeJob copy_job(std::mt19937_64& random, bool striped) {
   place->add_input(random_numbers(kJobBlock, random));
   WholeJob job;
   job.name = striped ? "StripedCopy" : "Copy";
+  job.quick = true;
   job.prepare = [=] { place->restore(); };
   job.run = [=] {
     const std::unique_ptr<Disk> disk = disk_of_job();
@@ -387,6 +390,7 @@ inline WholeJob array_job(std::mt19937_64& random) {
   for (std::size_t i = 0; i < after.size(); i += 8) after[i + 7] = 'x';
   WholeJob job;
   job.name = "Array";
+  job.quick = true;
   job.prepare = [=] { Place::put(place->output(), before); };
   job.run = [=] {
     const std::unique_ptr<Disk> disk = disk_of_job();
@@ -427,6 +431,7 @@ inline WholeJob pipeline_job(std::mt19937_64& random) {
   result->expected = random_numbers(kJobBlock, random);
   WholeJob job;
   job.name = "Pipeline";
+  job.quick = true;
   job.run = [=] {
     result->got.assign(result->expected.size(), ' ');
     Pipeline<char> pipeline({.block_bytes = kJobBlock});
@@ -526,6 +531,7 @@ inline WholeJob partition_job(std::mt19937_64& random) {
   const auto got = std::make_shared<std::vector<std::uint64_t>>();
   WholeJob job;
   job.name = "Partition";
+  job.quick = true;
   job.run = [=] {
     got->clear();
     BlockPool pool({.pool_bytes = kBlocks * kJobBlock, .block_bytes = kJobBlock});
