@@ -33,12 +33,16 @@ FileAttributes::FileAttributes(const std::string& path, const struct stat& statu
   std::vector<char> names(kMaxBytes);
   std::vector<char> value(kMaxBytes);
   const ssize_t length = listxattr(path.c_str(), names.data(), names.size());
+  list_lost_ = length < 0 && errno != EOPNOTSUPP;
   for (ssize_t at = 0; at < length;) {
     const std::string name = names.data() + at;
     at += static_cast<ssize_t>(name.size() + 1);
     if (about_the_contents(name)) continue;
     const ssize_t bytes = getxattr(path.c_str(), name.c_str(), value.data(), value.size());
-    if (bytes < 0) continue;
+    if (bytes < 0) {
+      list_lost_ = list_lost_ || (name == kAccessList && errno != ENODATA);
+      continue;
+    }
     extended_.emplace_back(name, std::string(value.data(), static_cast<std::size_t>(bytes)));
   }
 }
@@ -64,7 +68,7 @@ int FileAttributes::give_to(int file) const noexcept {
     const mode_t both = mode >> 3 & mode & 7;
     mode = (mode & ~kEverybodyElse) | both << 3 | both;
   }
-  bool had_list = false;
+  bool had_list = list_lost_;
   bool list_kept = false;
   for (const auto& [name, value] : extended_) {
     const bool is_list = name == kAccessList;

@@ -14,7 +14,7 @@ namespace vortex { inline namespace v0 {
 class FileAttributes {
  public:
   // Reads the attributes of the regular file at `path`, whose status stat(2) has told. Leaves out
-  // extended attributes that this process may not read.
+  // extended attributes that this process cannot read; an access control list among them is lost.
   FileAttributes(const std::string& path, const struct stat& status);
 
   mode_t mode() const noexcept { return status_.st_mode & 07777; }
@@ -29,6 +29,7 @@ class FileAttributes {
 
  private:
   struct stat status_;
+  bool list_lost_ = false;
   std::vector<std::pair<std::string, std::string>> extended_;  // name, value
 };
 
