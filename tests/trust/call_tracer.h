@@ -37,6 +37,9 @@ struct FailingCall {
   int error;
 };
 
+// On all architectures; headers before Linux 6.5 lack it.
+inline constexpr unsigned kCachestat = 451;
+
 // What may fail while programs run. Calls that cannot (close() gives the descriptor back whatever
 // it returns), and those that only ask or wait, are left out.
 inline constexpr FailingCall kFailingCalls[] = {
@@ -76,11 +79,21 @@ inline constexpr FailingCall kFailingCalls[] = {
     {"unlinkat", SYS_unlinkat, EIO},
     {"fchmod", SYS_fchmod, EPERM},
     {"fchown", SYS_fchown, EPERM},
+    {"syncfs", SYS_syncfs, EIO},
+    {"copy_file_range", SYS_copy_file_range, EIO},
+    {"faccessat", SYS_faccessat, EACCES},
+    {"faccessat2", SYS_faccessat2, EACCES},
+    {"listxattr", SYS_listxattr, EIO},
+    {"getxattr", SYS_getxattr, EIO},
+    {"fremovexattr", SYS_fremovexattr, EIO},
     {"fsetxattr", SYS_fsetxattr, EIO},
     {"flistxattr", SYS_flistxattr, EIO},
     {"fgetxattr", SYS_fgetxattr, EIO},
     {"readlinkat", SYS_readlinkat, EIO},
     {"dup", SYS_dup, EMFILE},
+    {"pipe2", SYS_pipe2, EMFILE},
+    {"cachestat", kCachestat, EPERM},
+    {"getrandom", SYS_getrandom, ENOSYS},
     {"eventfd2", SYS_eventfd2, EMFILE},
     {"io_uring_setup", SYS_io_uring_setup, ENOMEM},
     {"io_uring_register", SYS_io_uring_register, ENOMEM},
@@ -95,6 +108,8 @@ inline constexpr FailingCall kFailingCalls[] = {
     {"ppoll", SYS_ppoll, ENOMEM},
 #ifdef SYS_open
     {"open", SYS_open, EMFILE},
+    {"access", SYS_access, EACCES},
+    {"dup2", SYS_dup2, EBUSY},
     {"stat", SYS_stat, EIO},
     {"lstat", SYS_lstat, EIO},
     {"rename", SYS_rename, EIO},

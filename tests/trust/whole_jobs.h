@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,6 +78,8 @@ class Place {
 
   void restore() const {
     if (text(output()) != kOld) put(output(), kOld);
+    // An attribute is passed on as far as that goes; some file systems have none.
+    setxattr(output().c_str(), "user.origin", "here", 4, 0);
   }
 
   // What is wrong; empty: nothing. `expected` is the output of a job that has ended well.
@@ -197,7 +200,8 @@ struct SortShape {
   bool lines = false;
   bool runs = false;
   bool pipe = false;
-  bool merge = false;  // two sorted inputs
+  bool merge = false;     // two sorted inputs
+  bool in_place = false;  // the output's contents are replaced
   DiskBackend backend = DiskBackend::kBest;
 };
 
@@ -231,6 +235,7 @@ void with_options(const Place& place, const SortShape& shape, std::uint64_t memo
     options.output = place.output();
     options.merge_inputs = shape.merge;
     options.resources = job_resources(place, memory_bytes, shape.backend);
+    if (shape.in_place) options.resources.output_in_place = InPlace::kAlways;
     if (shape.pipe && shape.lines) options.resources.compression = RunCompression::kAlways;
     use(options);
   };
@@ -295,6 +300,8 @@ inline WholeJob sort_job(const SortShape& shape, std::mt19937_64& random) {
   };
   job.complaint = [=](bool ended_well, bool files_may_stay) {
     pipes->clear();
+    // What is replaced in place may be a part then.
+    if (shape.in_place && !ended_well) place->restore();
     return place->complaint(ended_well, expected, files_may_stay);
   };
   return job;
@@ -572,6 +579,7 @@ inline const std::vector<SortShape>& sort_shapes() {
       {.name = "RecordsWithRunsByThreads", .runs = true, .backend = DiskBackend::kThreads},
       {.name = "RecordsOfAPipe", .runs = true, .pipe = true},
       {.name = "RecordsMerged", .merge = true},
+      {.name = "RecordsInPlace", .in_place = true},
       {.name = "LinesInMemory", .lines = true},
       {.name = "LinesWithRuns", .lines = true, .runs = true},
       {.name = "LinesWithRunsByThreads",
