@@ -211,7 +211,13 @@ int run(const GnuSortOptions& options, const char* program) {
       if (line.wanted()) {
         what.resources.progress = [&line](const SortProgress& now) { line.show(now); };
       }
-      sort_lines(what);
+      try {
+        sort_lines(what);
+      } catch (const std::exception&) {
+        // What keeps lines from being passed on is why the sort cannot write them.
+        if (marked) marked->finish();
+        throw;
+      }
       go_to_end_of_standard_input(what.inputs);
       line.finish();
       if (marked) marked->finish();

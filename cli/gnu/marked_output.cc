@@ -118,8 +118,9 @@ MarkedOutput::MarkedOutput(KeyMarks marks, char delimiter)
     throw std::system_error(error, std::generic_category(), "a pipe");
   }
   pipe_ = ends[0];
-  dup2(ends[1], STDOUT_FILENO);
+  const int error = dup2(ends[1], STDOUT_FILENO) < 0 ? errno : 0;
   close(ends[1]);
+  if (error != 0) fail(error, "standard output");
   try {
     thread_ = std::thread([this] { pass_on(); });
   } catch (const std::system_error&) {
@@ -127,27 +128,36 @@ MarkedOutput::MarkedOutput(KeyMarks marks, char delimiter)
   }
 }
 
+// What is there of a constructor that fails.
+void MarkedOutput::fail(int error, const char* what) const {
+  close(output_);
+  close(pipe_);
+  throw std::system_error(error, std::generic_category(), what);
+}
+
 // Without a thread the lines are kept in memory, and the marks are made when all is there.
 void MarkedOutput::collect() {
   const int kept = memfd_create("vortex-marks", MFD_CLOEXEC);
-  const int error = errno;
-  dup2(kept >= 0 ? kept : output_, STDOUT_FILENO);
+  int error = kept < 0 ? errno : 0;
+  if (dup2(kept >= 0 ? kept : output_, STDOUT_FILENO) < 0 && error == 0) error = errno;
   close(pipe_);
   pipe_ = kept;
-  if (kept >= 0) return;
-  close(output_);
-  throw std::system_error(error, std::generic_category(), "memory for marked lines");
+  if (error != 0) fail(error, "memory for marked lines");
 }
 
 MarkedOutput::~MarkedOutput() { end(); }
 
 // Reads the pipe to its end even if nothing can be written: the sort must not wait, or be killed
-// for a pipe that nobody reads.
+// for a pipe that nobody reads. Where it cannot be read either, the sort fails to write to it.
 void MarkedOutput::pass_on() noexcept {
   std::array<char, kBatch> batch;
   for (;;) {
     const ssize_t count = read(pipe_, batch.data(), batch.size());
     if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      if (error_ == 0) error_ = errno;
+      close(std::exchange(pipe_, -1));
+    }
     if (count <= 0) break;
     mark({batch.data(), static_cast<std::size_t>(count)});
   }
@@ -176,13 +186,19 @@ void MarkedOutput::mark(std::string_view lines) noexcept {
 void MarkedOutput::end() noexcept {
   if (ended_) return;
   ended_ = true;
-  dup2(output_, STDOUT_FILENO);  // the pipe has no other end
+  int error = 0;
+  // The pipe has no other end, and ends.
+  if (dup2(output_, STDOUT_FILENO) < 0) {
+    error = errno;
+    close(STDOUT_FILENO);
+  }
   if (thread_.joinable()) {
     thread_.join();
   } else {
-    lseek(pipe_, 0, SEEK_SET);
+    if (lseek(pipe_, 0, SEEK_SET) < 0) error = errno;
     pass_on();
   }
+  if (error_ == 0) error_ = error;
   close(output_);
   close(pipe_);
 }

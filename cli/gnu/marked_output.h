@@ -48,6 +48,7 @@ class MarkedOutput {
   void finish();
 
  private:
+  [[noreturn]] void fail(int error, const char* what) const;
   void collect();
   void pass_on() noexcept;
   void mark(std::string_view lines) noexcept;
@@ -57,7 +58,7 @@ class MarkedOutput {
   const char delimiter_;
   int output_ = -1;   // where standard output led
   int pipe_ = -1;     // its end to read from, or the memory where there is no thread
-  int error_ = 0;     // of writing, or of memory
+  int error_ = 0;     // of reading, of writing, or of memory
   std::string line_;  // that has begun
   std::string text_;  // that is to be written
   bool ended_ = false;

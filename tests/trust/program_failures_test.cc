@@ -26,7 +26,8 @@ struct Command {
   bool stdin_is_a_pipe = false;
   bool stdout_is_the_output = false;  // which is written in place then
   bool has_output = true;
-  unsigned parts = 0;  // that the output has behind OUT
+  unsigned parts = 0;   // that the output has behind OUT
+  bool marked = false;  // below each line its key is underlined
 };
 
 const Command kCommands[] = {
@@ -38,6 +39,7 @@ const Command kCommands[] = {
      3 << 20},
     {"LinesFromAPipe", "vortex-sort", {"-o", "OUT"}, true, 50'000, true},
     {"LinesThroughPipes", "vortex-sort", {}, true, 50'000, true, true},
+    {"MarkedLines", "vortex-sort", {"--debug", "IN"}, true, 50'000, false, true, true, 0, true},
     {"RecordsWithRuns",
      "vortex",
      {"sort", "--form", "u64", "IN", "-o", "OUT", "-S", "1M", "-T", "RUNS0", "-T", "RUNS1"},
@@ -74,6 +76,7 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
     place_.add_input(command.lines ? random_lines(command.bytes, random)
                                    : random_numbers(command.bytes / 8, random));
     expected_ = command.lines ? sorted_lines(place_.input()) : sorted_numbers(place_.input());
+    if (command.marked) expected_ = marked(expected_);
     std::vector<std::string> words{program_};
     for (const std::string argument : command.arguments) {
       words.push_back(argument == "IN"      ? place_.paths()[0]
@@ -103,6 +106,16 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
     setenv("PYTHONPATH", outside_.path().c_str(), 1);
     setenv("PYTHONDONTWRITEBYTECODE", "1", 1);
     return true;
+  }
+
+  static std::string marked(const std::string& lines) {
+    std::string text;
+    for (std::size_t at = 0; at < lines.size();) {
+      const std::size_t bytes = lines.find('\n', at) - at;
+      text.append(lines, at, bytes + 1).append(bytes, '_') += '\n';
+      at += bytes + 1;
+    }
+    return text;
   }
 
   TracedEnd run(const std::vector<std::size_t>& kinds) {
@@ -209,8 +222,9 @@ TEST_P(ProgramFailures, OfASystemCall) {
   auto random = test_random();
   std::uint64_t injected = 0;
   for (const std::size_t kind : all) {
-    // A third by chance; the interpreter takes long to begin.
-    if (!long_tests() && random() % (is_python() ? 6 : 3) != 0) continue;
+    // All where it is quick, else a third by chance; the interpreter takes long to begin.
+    const bool all_kinds = long_tests() || (GetParam().bytes <= 50'000 && !is_python());
+    if (!all_kinds && random() % (is_python() ? 6 : 3) != 0) continue;
     for (const bool lasting : {false, true}) {
       const std::uint64_t step = std::max<std::uint64_t>(counts[kind] / 4, 1);
       const std::uint64_t first = before_main[kind] + 1;
