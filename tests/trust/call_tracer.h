@@ -228,9 +228,8 @@ inline std::string what_threads_wait_for(pid_t process) {
 // full speed, and so do page faults, which ptrace(2) would stop at.
 class CallTracer {
  public:
-  static constexpr int kPatience = 60;  // seconds without a step
-
-  CallTracer() {
+  // A child hangs that makes no step and asks about no call for so many seconds.
+  explicit CallTracer(int patience = 60) : patience_(patience) {
     void* const shared = mmap(nullptr, sizeof(CallLedger), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ledger_ = new (shared) CallLedger;
@@ -301,7 +300,7 @@ class CallTracer {
 
   void follow(int listener, int process, pid_t child, TracedEnd& end) {
     std::uint64_t steps = ledger_->steps;
-    for (int waited = 0; waited < kPatience;) {
+    for (int waited = 0; waited < patience_;) {
       std::array<pollfd, 2> events{{{listener, POLLIN, 0}, {process, POLLIN, 0}}};
       const int ready = poll(events.data(), events.size(), 1000);
       if ((events[1].revents & POLLIN) != 0) return;
@@ -353,6 +352,7 @@ class CallTracer {
     return length < 0 || std::string_view(target.data()) != "anon_inode:[eventfd]";
   }
 
+  const int patience_;
   CallLedger* ledger_;
 };
 

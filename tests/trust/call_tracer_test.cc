@@ -1,0 +1,45 @@
+// What the other tests of this room rely on: that a hang is seen, and what waits is named.
+#include "tests/trust/call_tracer.h"
+
+#include <gtest/gtest.h>
+#include <linux/futex.h>
+#include <sys/prctl.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+
+namespace vortex::test::call_tracer_test { namespace {
+
+// In the child: a thread that nobody wakes. Steps go on until it sleeps, so that patience begins
+// then, however busy the machine is.
+[[noreturn]] void wait_for_ever(CallLedger& ledger) {
+  std::atomic<pid_t> number = 0;
+  const int never_changes = 0;
+  std::thread sleeper([&] {
+    prctl(PR_SET_NAME, "the sleeper");
+    number = static_cast<pid_t>(syscall(SYS_gettid));
+    for (;;) syscall(SYS_futex, &never_changes, FUTEX_WAIT_PRIVATE, 0, nullptr);
+  });
+  while (number == 0) ++ledger.steps;
+  const std::string call = "/proc/self/task/" + std::to_string(number) + "/syscall";
+  while (!text_of(call).starts_with(std::to_string(SYS_futex) + " ")) ++ledger.steps;
+  for (;;) sleeper.join();
+}
+
+TEST(CallTracer, AHangIsNamed) {
+  CallTracer tracer(1);
+  if (const std::string refusal = tracer.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+  const TracedEnd end = tracer.run({}, [&]() -> int { wait_for_ever(tracer.ledger()); });
+  EXPECT_TRUE(end.hung);
+  EXPECT_TRUE(WIFSIGNALED(end.status)) << end.status;
+  const std::size_t at = end.waits.find("the sleeper");
+  ASSERT_NE(at, std::string::npos) << end.waits;
+  const std::string sleeper = end.waits.substr(at, end.waits.find("\n  at", at) - at);
+  EXPECT_NE(sleeper.find("system call " + std::to_string(SYS_futex) + " "), std::string::npos)
+      << end.waits;
+}
+
+}  // namespace
+
+}  // namespace vortex::test::call_tracer_test
