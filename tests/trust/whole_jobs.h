@@ -52,7 +52,8 @@ inline std::filesystem::path& folder_of_jobs() {
   return folder;
 }
 
-// A folder with inputs, the output as it was before, and two folders of runs.
+// A folder with inputs, the output as it was before, and two folders of runs. A second output lies
+// in another folder.
 class Place {
  public:
   static constexpr std::string_view kOld = "what was there before";
@@ -67,6 +68,12 @@ class Place {
 
   const std::vector<std::string>& run_folders() const { return run_folders_; }
   std::string output() const { return folder_.file("out"); }
+  std::string second_output() const { return folder_.file("second/out"); }
+  void add_second_output() {
+    std::filesystem::create_directory(folder_.file("second"));
+    outputs_.push_back(second_output());
+    restore();
+  }
   std::string add_input(std::string bytes) {
     paths_.push_back(folder_.file("in" + std::to_string(paths_.size())));
     put(paths_.back(), bytes);
@@ -77,9 +84,11 @@ class Place {
   const std::vector<std::string>& paths() const { return paths_; }
 
   void restore() const {
-    if (text(output()) != kOld) put(output(), kOld);
-    // An attribute is passed on as far as that goes; some file systems have none.
-    setxattr(output().c_str(), "user.origin", "here", 4, 0);
+    for (const std::string& output : outputs_) {
+      if (text(output) != kOld) put(output, kOld);
+      // An attribute is passed on as far as that goes; some file systems have none.
+      setxattr(output.c_str(), "user.origin", "here", 4, 0);
+    }
   }
 
   // What is wrong; empty: nothing. `expected` is the output of a job that has ended well.
@@ -90,6 +99,10 @@ class Place {
       return "the output has " + std::to_string(out.size()) + " bytes and is not " +
              (ended_well ? "right" : "old or new");
     }
+    return complaint_of_others(files_may_stay);
+  }
+  // Of all files but the outputs.
+  std::string complaint_of_others(bool files_may_stay) const {
     for (std::size_t i = 0; i < paths_.size(); ++i) {
       if (text(paths_[i]) != inputs_[i]) return paths_[i] + " has changed";
     }
@@ -97,7 +110,7 @@ class Place {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path())) {
       if (entry.is_regular_file()) names.insert(entry.path().string());
     }
-    names.erase(output());
+    for (const std::string& output : outputs_) names.erase(output);
     for (const std::string& path : paths_) names.erase(path);
     if (names.empty()) return {};
     const std::string left = *names.begin();
@@ -124,7 +137,7 @@ class Place {
 
  private:
   TemporaryFolder folder_{folder_of_jobs()};
-  std::vector<std::string> run_folders_, paths_, inputs_;
+  std::vector<std::string> run_folders_, paths_, inputs_, outputs_{output()};
 };
 
 // A pipe that holds some bytes and has no writer, as a path that can be opened once.
@@ -352,10 +365,35 @@ inline WholeJob division_job(std::mt19937_64& random) {
 
 // --- Files as arrays
 
+// A unit goes to the first part or to the second, and to one of them alone where the other has been
+// left out. What is wrong with parts, each of which is new when a job has ended well, else old or
+// new; empty: nothing.
+inline std::string complaint_of_stripes(const Place& place, bool ended_well) {
+  const std::string parts[] = {Place::text(place.output()), Place::text(place.second_output())};
+  std::size_t old = 0;
+  for (const std::string& part : parts) old += part == Place::kOld;
+  if (ended_well && old != 0) return "a part is old";
+  std::size_t at[] = {0, 0};
+  for (std::size_t unit = 0; unit < place.input().size(); unit += kJobBlock) {
+    const std::string_view bytes = std::string_view(place.input()).substr(unit, kJobBlock);
+    bool found = false;
+    for (std::size_t part = 0; part < 2 && !found; ++part) {
+      found = std::string_view(parts[part]).substr(at[part], kJobBlock) == bytes;
+      if (found) at[part] += kJobBlock;
+    }
+    if (!found && old == 0) return "unit " + std::to_string(unit / kJobBlock) + " is in no part";
+  }
+  for (std::size_t part = 0; part < 2; ++part) {
+    if (parts[part] != Place::kOld && parts[part].size() != at[part]) return "a part has more";
+  }
+  return {};
+}
+
 // From a reader to a writer, which syncs.
 inline WholeJob copy_job(std::mt19937_64& random, bool striped) {
   const auto place = std::make_shared<Place>();
   place->add_input(random_numbers(kJobBlock, random));
+  if (striped) place->add_second_output();
   WholeJob job;
   job.name = striped ? "StripedCopy" : "Copy";
   job.quick = true;
@@ -374,7 +412,8 @@ inline WholeJob copy_job(std::mt19937_64& random, bool striped) {
       out.finish(in.size());
     };
     if (striped) {
-      StripedFile file({{place->output(), disk.get()}}, {.unit_bytes = kJobBlock});
+      StripedFile file({{place->output(), disk.get()}, {place->second_output(), disk.get()}},
+                       {.unit_bytes = kJobBlock});
       FileWriter<char> out(file.writing_layout(), options);
       copy(out);
     } else {
@@ -383,7 +422,9 @@ inline WholeJob copy_job(std::mt19937_64& random, bool striped) {
     }
   };
   job.complaint = [=](bool ended_well, bool files_may_stay) {
-    return place->complaint(ended_well, place->input(), files_may_stay);
+    if (!striped) return place->complaint(ended_well, place->input(), files_may_stay);
+    const std::string wrong = complaint_of_stripes(*place, ended_well);
+    return wrong.empty() ? place->complaint_of_others(files_may_stay) : wrong;
   };
   return job;
 }
