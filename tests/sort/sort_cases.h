@@ -18,6 +18,7 @@
 #include "study/virtual_clock.h"
 #include "tests/disk/test_disk.h"
 #include "tests/sort/record_lists.h"
+#include "tests/support/error_of.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/temporary_folder.h"
@@ -48,6 +49,41 @@ inline SortDiskFunction run_disks(std::shared_ptr<FaultPlan> faults) {
           without = sort_disks(Backend::kThreads)](const std::string& folder) {
     return folder.empty() ? without(folder) : with(folder);
   };
+}
+
+// What a disk does while it says that all went well.
+struct Lie {
+  const char* name;
+  PlannedFault::Kind kind;
+  bool in_part;  // the rest is done
+  Operation operation;
+};
+inline constexpr Lie kLies[] = {
+    {"a written bit is flipped", PlannedFault::Kind::kFlipped, true, Operation::kWrite},
+    {"a bit that is read is flipped", PlannedFault::Kind::kFlipped, true, Operation::kRead},
+    {"a write is torn", PlannedFault::Kind::kSilent, true, Operation::kWrite},
+    {"a write is lost", PlannedFault::Kind::kSilent, false, Operation::kWrite},
+    {"a read is torn", PlannedFault::Kind::kSilent, true, Operation::kRead},
+    {"a read gives what was there", PlannedFault::Kind::kSilent, false, Operation::kRead},
+};
+
+// At one request of its operation.
+template <typename Random>
+std::shared_ptr<FaultAt> lie_at(std::uint64_t request, const Lie& lie, Random& random) {
+  const std::size_t bytes = lie.in_part ? random() % (std::size_t{16} << 10) : 0;
+  return std::make_shared<FaultAt>(request, PlannedFault{.kind = lie.kind, .bytes = bytes},
+                                   lie.operation);
+}
+
+// Whether an error says which bytes of a run are others.
+inline testing::AssertionResult finds_out(int error, const std::string& message, const Lie& lie) {
+  // A file may lack its end.
+  const bool is_short = error == ENODATA && lie.operation == Operation::kWrite;
+  if (error != EBADMSG && !is_short) return testing::AssertionFailure() << message;
+  for (const char* const part : {"a temporary file in '", "of a run) ", " at byte "}) {
+    if (!contains(message, part)) return contains(message, part);
+  }
+  return testing::AssertionSuccess();
 }
 
 template <typename Random>
