@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 from folder_case import GNU, LONG, PROGRAMS, SANITIZED, SEED, FolderCase, main  # noqa: E402
@@ -121,6 +122,21 @@ class InAGroup(FolderCase):
     def test_a_locale(self):
         self.put("in", self.lines(BYTES // 4 // 11, self.words))
         self.of_lines(["-f"], ["in"], locale="C.UTF-8")
+
+    def test_a_collating_locale(self):
+        """Its keys are longer than its lines, and its tables are beside the memory of the sort."""
+        locales = self.folder / "locales"
+        locales.mkdir()
+        try:
+            subprocess.run(["localedef", "-i", "en_US", "-f", "UTF-8", locales / "en_US.UTF-8"], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.skipTest(f"no locale en_US.UTF-8 can be made: {error}")
+        self.enterContext(unittest.mock.patch.dict(os.environ, LOCPATH=str(locales)))
+        words = ["zeta", "Alpha", "alpha", "été", "ete", "co-op", "coop", "Zeta", "be ta", "beta", "Ärger", "argon"]
+        self.put("in", self.lines(BYTES // 2 // 16, lambda _: "{} {} {:x}\n".format(
+            self.random.choice(words), self.random.choice(words), self.random.randrange(1 << 20)).encode()))
+        self.of_lines([], ["in"], locale="en_US.UTF-8")
+        self.of_lines(["-k2", "-s"], ["in"], locale="en_US.UTF-8")
 
     def test_long_lines(self):
         text = self.random.randbytes(3 * MIB).replace(b"\n", b" ")
