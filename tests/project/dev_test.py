@@ -100,6 +100,29 @@ class Dev(unittest.TestCase):
         self.assertIn("is the network there?", text)
         self.assertNotIn("built:", text)
 
+    def test_soak_installs_what_it_uses_and_names_its_commit(self):
+        (self.folder / "tests/trust").mkdir()
+        (self.folder / "tests/trust/soak.py").write_text('print("seed: 7")')
+        asked = 'for name; do :; done; echo "$name" >>packages.asked; echo installed'
+        (self.folder / "bin/dpkg-query").write_text(f"#!/usr/bin/env bash\n{asked}\n")
+
+        def git(*words):
+            return subprocess.run(["git", "-c", "user.name=x", "-c", "user.email=x@example.org", *words],
+                                  cwd=self.folder, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+        self.assertIn("commit: none\n", self.run_dev("soak", "1", TESTS="[]")[1])
+        git("init", "-q")
+        git("add", "dev")
+        git("commit", "-q", "--message=one")
+        for changes in ("", ", with changes"):
+            status, text = self.run_dev("soak", "1", TESTS="[]")
+            self.assertEqual(status, 0, text)
+            self.assertTrue(text.endswith(f"commit: {git('rev-parse', '--short', 'HEAD')}{changes}\nseed: 7\n"), text)
+            with open(self.folder / "dev", "a", encoding="utf-8") as script:
+                script.write("# changed\n")
+        asked = (self.folder / "packages.asked").read_text(encoding="utf-8").split()
+        self.assertLessEqual({"strace", "xfsprogs"}, set(asked))
+
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
