@@ -213,9 +213,9 @@ int run(const GnuSortOptions& options, const char* program) {
       }
       try {
         sort_lines(what);
-      } catch (const std::exception&) {
+      } catch (const std::exception& error) {
         // What keeps lines from being passed on is why the sort cannot write them.
-        if (marked) marked->finish();
+        if (marked && errno_of(error, 0) == EPIPE) marked->finish();
         throw;
       }
       go_to_end_of_standard_input(what.inputs);

@@ -123,8 +123,8 @@ class VORTEX_EXPORT RecordKeys {
   // room and call again, so they are passed on. One thread at a time calls it, unless any may;
   // sort_thread() (array_calls.h) numbers them.
   virtual void append(std::span<const std::string_view> records, KeyBatch& keys) const = 0;
-  // Whether any number of threads at a time may call append(): a sort of delimited records with
-  // several threads does so then.
+  // Whether any number of threads at a time may call append(): a sort with several threads does so
+  // then, where many records come at once.
   virtual bool appended_by_any_thread() const noexcept;
 
   // Keys may be the beginnings of longer ones, which are mostly not needed: then this is true, and
@@ -242,8 +242,8 @@ class VORTEX_EXPORT LineSorter {
   // Copies the record. Blocks while the memory is full. Throws Error: EMSGSIZE when it is too long
   // for the memory, EINVAL behind a next(), otherwise as sort_lines().
   void push(std::string_view record);
-  // The same for several, which costs less for each. Where they are 128 KiB or more, all threads
-  // take them, and ask for their keys if these allow it (RecordKeys::appended_by_any_thread()).
+  // The same for several, which costs less for each. Many at once are taken by more threads, 64 KiB
+  // each at least, if any may make keys (RecordKeys::appended_by_any_thread()).
   void push(std::span<const std::string_view> records);
 
   // The next record, which is valid until the following call; false behind the last. The first call

@@ -25,6 +25,11 @@ bool about_the_contents(std::string_view name) {
          kAboutTheContents.end();
 }
 
+// Whether reading an attribute has failed because there is none, or no such call, as in a sandbox.
+bool are_none(int error) noexcept {
+  return error == ENODATA || error == EOPNOTSUPP || error == ENOSYS || error == EPERM;
+}
+
 }  // namespace
 
 FileAttributes::FileAttributes(const std::string& path, const struct stat& status)
@@ -33,14 +38,15 @@ FileAttributes::FileAttributes(const std::string& path, const struct stat& statu
   std::vector<char> names(kMaxBytes);
   std::vector<char> value(kMaxBytes);
   const ssize_t length = listxattr(path.c_str(), names.data(), names.size());
-  list_lost_ = length < 0 && errno != EOPNOTSUPP;
+  list_lost_ = length < 0 && !are_none(errno) &&
+               (getxattr(path.c_str(), kAccessList, nullptr, 0) >= 0 || !are_none(errno));
   for (ssize_t at = 0; at < length;) {
     const std::string name = names.data() + at;
     at += static_cast<ssize_t>(name.size() + 1);
     if (about_the_contents(name)) continue;
     const ssize_t bytes = getxattr(path.c_str(), name.c_str(), value.data(), value.size());
     if (bytes < 0) {
-      list_lost_ = list_lost_ || (name == kAccessList && errno != ENODATA);
+      list_lost_ = list_lost_ || (name == kAccessList && !are_none(errno));
       continue;
     }
     extended_.emplace_back(name, std::string(value.data(), static_cast<std::size_t>(bytes)));

@@ -93,13 +93,13 @@ class LineJob final {
   // does not fit with its key; Error: ECANCELED; what the disks report, and what keys throw.
   void take(std::span<const std::string_view> records);
 
-  // Whether texts may be taken: how many at a time, of about how many bytes.
-  std::size_t texts_at_once() const noexcept { return pieces_.size(); }
+  // Whether texts may be taken now: how many at a time, of about how many bytes. Behind a record
+  // that all threads leave to one, this takes the next ones alone.
+  std::size_t texts_at_once() const noexcept { return batches_alone_ > 0 ? 0 : pieces_.size(); }
   std::size_t text_bytes() const noexcept { return text_bytes_; }
   struct TakenTexts {
     std::uint64_t records = 0;
     std::uint64_t bytes = 0;
-    bool is_all = false;  // if not, a record that is to be taken by itself comes next, or may come
   };
   // The same by all threads, which look for the records of a text each. Takes the first bytes of
   // the texts only where one has a record that is long, or has a long key, or more than expected.
@@ -180,9 +180,11 @@ class LineJob final {
   std::optional<FirstLines> first_;
   std::optional<detail::ThreadTeam> team_;
   KeyBatch keys_;
-  std::vector<std::unique_ptr<RecordPiece>> pieces_;  // of texts
+  std::vector<std::unique_ptr<RecordPiece>> pieces_;  // of texts, or of what is pushed
   std::vector<LineArena::Place> places_;              // for them
   std::size_t text_bytes_ = 0;
+  std::size_t piece_bytes_ = 0;  // of what is pushed
+  unsigned batches_alone_ = 0;   // that one thread takes before all try again
   std::uint64_t records_ = 0;
   std::uint64_t batch_begin_ = 0;  // those that had been taken before take() was called
 

@@ -28,9 +28,6 @@ namespace {
 // What an input may lack at its end, and the output has: a quote and a delimiter.
 constexpr std::uint64_t kMostMissing = 2;
 
-// Batches behind a record that all threads leave to one: there may be more like it.
-constexpr unsigned kBatchesAlone = 64;
-
 // Of a pipe that is read with plain calls.
 constexpr std::size_t kInputBufferBytes = std::size_t{256} << 10;
 
@@ -93,7 +90,6 @@ class LineFiles final : public RecordKind {
   std::vector<std::uint64_t> first_of_input_;  // how many there were when an input began
   std::vector<char> room_;  // for one of them that crosses the border of a piece of its text
   std::vector<ScatteredText> texts_;
-  unsigned batches_alone_ = 0;  // that one thread takes before all try again
   std::optional<LineJob> job_;
   LineOutput output_;
   FramedInput* input_ = nullptr;  // that is read
@@ -213,17 +209,12 @@ void LineFiles::take(std::span<const std::string_view> batch, std::size_t all) {
 // Takes what comes next by all threads, if that can be.
 bool LineFiles::take_texts() {
   if (!job_ || job_->texts_at_once() == 0) return false;
-  if (batches_alone_ > 0) {
-    --batches_alone_;
-    return false;
-  }
   texts_.resize(job_->texts_at_once());
   const std::size_t count = input_->next_texts(texts_, job_->text_bytes());
   if (count == 0) return false;
   const LineJob::TakenTexts taken = job_->take(std::span(texts_).first(count), options_.framing);
   input_->pass(taken.records, taken.bytes);
   job_->watch().add(input_->bytes() - std::exchange(told_, input_->bytes()));
-  if (!taken.is_all) batches_alone_ = kBatchesAlone;
   return true;
 }
 

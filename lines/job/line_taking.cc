@@ -19,26 +19,36 @@ namespace {
 // A key of a long record that is longer is not made beside the memory.
 constexpr std::size_t kMostKeyOfByte = 16;
 
-// The first of the records as `most` parts at most, of about as many bytes each, which are `bytes`
-// and a record at most; and no less than is worth a thread.
-std::vector<std::span<const std::string_view>> divide_records(
-    std::span<const std::string_view> records, std::size_t most, std::size_t bytes) {
-  constexpr std::size_t kLeastPart = std::size_t{64} << 10;
-  constexpr std::size_t kBytesOfName = sizeof(std::string_view);
-  const auto bytes_of = [](std::string_view record) { return record.size() + kBytesOfName; };
-  std::size_t all = 0;
-  for (const std::string_view record : records) {
-    all += bytes_of(record);
-    if (all >= most * bytes) break;
+// Fewer are taken by one thread before others are awake.
+constexpr std::size_t kLeastRecords = 64;
+
+// Batches of one thread behind what all threads left to it: there may be more like it.
+constexpr unsigned kBatchesAlone = 256;
+
+// What is worth a thread, of records and of what names them.
+constexpr std::size_t kLeastPart = std::size_t{64} << 10;
+std::size_t bytes_with_name(std::string_view record) noexcept {
+  return record.size() + sizeof(std::string_view);
+}
+
+// The short records in front, up to so many bytes.
+std::span<const std::string_view> short_ones(std::span<const std::string_view> records,
+                                             std::size_t bytes) noexcept {
+  std::size_t count = 0;
+  for (std::size_t sum = 0; count < records.size() && sum < bytes; ++count) {
+    if (records[count].size() > kLongRecord) break;
+    sum += bytes_with_name(records[count]);
   }
-  most = std::min(most, all / std::min(kLeastPart, bytes));
+  return records.first(count);
+}
+
+// Parts of so many bytes each, and one record more.
+std::vector<std::span<const std::string_view>> divide_records(
+    std::span<const std::string_view> records, std::size_t bytes) {
   std::vector<std::span<const std::string_view>> parts;
-  for (std::size_t at = 0; at < records.size() && parts.size() < most;) {
-    const std::size_t begin = at;
-    for (std::size_t here = 0; at < records.size() && here < std::min(all / most, bytes); ++at) {
-      here += bytes_of(records[at]);
-    }
-    parts.push_back(records.subspan(begin, at - begin));
+  while (!records.empty()) {
+    parts.push_back(short_ones(records, bytes));
+    records = records.subspan(parts.back().size());
   }
   return parts;
 }
@@ -48,9 +58,13 @@ std::vector<std::span<const std::string_view>> divide_records(
 void LineJob::take(std::span<const std::string_view> records) {
   context_.note_user();
   batch_begin_ = records_;
+  const bool are_many = !pieces_.empty() && !first_->is_limited() &&
+                        short_ones(records, 2 * kLeastPart).size() >= kLeastRecords;
   while (records_ - batch_begin_ < records.size()) {
     const auto left = records.subspan(records_ - batch_begin_);
-    if (!take_together(left)) take_batch(left);
+    if (are_many && batches_alone_ == 0 && take_together(left)) continue;
+    if (batches_alone_ > 0) --batches_alone_;
+    take_batch(left);
   }
   note_filled();
 }
@@ -90,17 +104,27 @@ void LineJob::take_batch(std::span<const std::string_view> records) {
 
 // The first of the records by all threads, where these have enough to do. False: none was taken.
 bool LineJob::take_together(std::span<const std::string_view> records) {
-  constexpr std::size_t kLeastRecords = 64;  // which one thread has taken before others are awake
-  if (pieces_.empty() || records.size() < kLeastRecords) return false;
   const std::uint64_t before = records_;
-  const auto parts = divide_records(records, pieces_.size(), plan_.text_bytes);
-  if (parts.size() < 2) return false;
+  const auto some = short_ones(records, pieces_.size() * piece_bytes_);
+  std::size_t bytes = 0;
+  for (const std::string_view record : some) bytes += bytes_with_name(record);
+  const std::size_t most = std::min(pieces_.size(), bytes / std::min(kLeastPart, piece_bytes_));
+  if (most < 2) return false;
+  const auto parts = divide_records(some, bytes / most + 1);
   team_->run(parts.size(), [&](std::size_t i) {
     const WorkSpan span(SpanKind::kTake);
     pieces_[i]->take(parts[i]);
   });
   std::size_t count = 0;
   while (count < parts.size() && pieces_[count++]->is_all()) {
+  }
+  const RecordPiece& last = *pieces_[count - 1];
+  if (last.is_full()) {
+    // Keys are longer than was expected.
+    piece_bytes_ = std::max(bytes / most * last.records() / parts[count - 1].size() / 4 * 3,
+                            std::size_t{4} << 10);
+  } else if (!last.is_all()) {
+    batches_alone_ = kBatchesAlone;
   }
   put_pieces(count);
   return records_ != before;
@@ -225,7 +249,7 @@ void LineJob::refuse(std::string_view record) const {
 
 void LineJob::begin_texts() {
   pieces_.clear();
-  text_bytes_ = plan_.text_bytes;
+  text_bytes_ = piece_bytes_ = plan_.text_bytes;
   const RecordKeys* const keys = line_order_.keys.get();
   if (keys != nullptr && !keys->appended_by_any_thread()) return;
   const auto threads = std::min<std::size_t>(team_->threads(), plan_.texts_at_once);
@@ -255,7 +279,7 @@ LineJob::TakenTexts LineJob::take(std::span<const ScatteredText> texts,
     if (!piece.is_all()) break;
   }
   const RecordPiece& last = *pieces_[count - 1];
-  taken.is_all = taken.bytes != 0 && (last.is_all() || last.is_full());
+  if (taken.bytes == 0 || !(last.is_all() || last.is_full())) batches_alone_ = kBatchesAlone;
   put_pieces(count);
   taken.records = records_ - batch_begin_;
   // Records of all lengths fill a part of their room.

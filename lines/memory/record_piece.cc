@@ -35,6 +35,8 @@ std::string_view RecordPiece::in_one(const ScatteredText& text) noexcept {
 
 // Returns how many of the first records have keys that are not long.
 std::size_t RecordPiece::make_keys() {
+  // Of few records at a time, as their keys may be long.
+  constexpr std::size_t kMostTogether = 512;
   batch_.clear();
   std::uint64_t bytes = 0;
   for (std::size_t made = 0; made < records_;) {
@@ -43,7 +45,7 @@ std::size_t RecordPiece::make_keys() {
       return made;
     }
     const auto left = all_.subspan(made, records_ - made);
-    append_keys(*keys_, left.first(records_together(left)), batch_);
+    append_keys(*keys_, left.first(std::min(records_together(left), kMostTogether)), batch_);
     for (; made < batch_.keys(); ++made) {
       const std::size_t key_bytes = batch_.key(made).size();
       if (key_bytes > kLongRecord) {

@@ -413,6 +413,22 @@ TEST_P(OutputNames, BelongToTheOwnerAloneWhereTheListIsLost) {
   }
 }
 
+TEST_P(OutputNames, KeepTheirRightsWhereNoListCanBeLost) {
+  constexpr std::pair<unsigned, int> kRefusals[] = {
+      {SYS_listxattr, EIO}, {SYS_listxattr, EPERM}, {SYS_getxattr, ENOSYS}};
+  for (const auto& [call, error] : kRefusals) {
+    put_file_text(path, "old");
+    ASSERT_EQ(chmod(path.c_str(), 0640), 0);
+    run([&, call = call, error = error] {
+      if (!refuse_call(call, error)) return kCannotRefuse;
+      written(path).finish(3);
+      return 0;
+    });
+    EXPECT_EQ(file_text(path), "new");
+    EXPECT_EQ(mode_of(path), 0640u) << "call " << call;
+  }
+}
+
 // A folder can give new files an access control list. A file that replaces another has the list of
 // the other instead, here none.
 TEST_P(OutputNames, TakeNoListFromTheFolder) {

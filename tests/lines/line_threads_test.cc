@@ -223,6 +223,36 @@ TEST_F(LineThreads, ASorterGivesWhatOneThreadGives) {
   }
 }
 
+// Keys that are many times as long as their records.
+class PaddedKeys final : public RecordKeys {
+ public:
+  void append(std::span<const std::string_view> records, KeyBatch& keys) const override {
+    const std::string padding(300, '\0');
+    for (const std::string_view record : records) {
+      keys.append(record);
+      keys.append(padding);
+      keys.end_key();
+    }
+  }
+  bool appended_by_any_thread() const noexcept override { return true; }
+};
+
+TEST_F(LineThreads, ASorterTakesRecordsWithLongerKeys) {
+  auto random = test_random();
+  const Lines lines = many_lines(LineKind::kFields, 20, random, 2'000'000);
+  const std::vector<std::string_view> views(lines.begin(), lines.end());
+  options.order = {.keys = std::make_shared<PaddedKeys>()};
+  options.resources.threads = 7;
+  options.resources.memory_bytes = 64 * kMiB;
+  LineSorter sorter(options.order, options.resources);
+  for (std::size_t begin = 0; begin < views.size();) {
+    const std::size_t count = std::min<std::size_t>(random() % 60'000, views.size() - begin);
+    sorter.push(std::span(views).subspan(begin, count));
+    begin += count;
+  }
+  ASSERT_TRUE(given_by(sorter) == sorted(lines, {}));
+}
+
 // The first record has a long key.
 class OneLongKey final : public RecordKeys {
  public:

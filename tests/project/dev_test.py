@@ -123,6 +123,5 @@ class Dev(unittest.TestCase):
         self.assertLessEqual({"strace", "xfsprogs"}, set(asked))
 
 
-
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -55,11 +56,14 @@ void install_handlers() {
       static_cast<char*>(mmap(nullptr, kPageBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 }
 
-// While it is there, the threads that do the job get one signal after the other, and another thread
-// faults.
+// While it is there, the thread that does the job, and those that it starts itself, get one signal
+// after the other, and another thread faults.
 class Disturbance {
  public:
-  Disturbance() : thread_([this] { disturb(); }) {}
+  Disturbance() : thread_([this] { disturb(); }) {
+    const std::uint64_t before = signals_seen;
+    while (signals_seen == before && !done_) sched_yield();
+  }
   ~Disturbance() {
     done_.store(true);
     thread_.join();
@@ -82,7 +86,10 @@ class Disturbance {
       mprotect(page_of_program, kPageBytes, PROT_NONE);
       *static_cast<volatile char*>(page_of_program) = 1;
       ++faults;
-      while (signals_seen.load(std::memory_order_relaxed) < signals) sched_yield();
+      // One that is lost is waited for no longer than this.
+      const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+      while (signals_seen < signals && std::chrono::steady_clock::now() < end) sched_yield();
+      if (signals_seen < signals) done_ = true;
     }
   }
 

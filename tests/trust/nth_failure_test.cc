@@ -128,7 +128,7 @@ class Sweep {
   // Some of them by chance, unless tests may take long. Calls of a kind are much alike, allocations
   // are not.
   std::uint64_t next(std::uint64_t at, std::uint64_t all, std::mt19937_64& random) const {
-    const std::uint64_t some = job_.quick ? 40 : kind_ < kCallKinds ? 4 : 12;
+    const std::uint64_t some = job_.quick ? 20 : kind_ < kCallKinds ? 3 : 8;
     const std::uint64_t step = std::max<std::uint64_t>(all / some, 1);
     return long_tests() || at < 2 ? at + 1 : at + 1 + random() % (2 * step);
   }
@@ -259,7 +259,7 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     }
   }
 
-  // Of these kinds of calls those that a job makes: all of a quick one, of others an eighth, by
+  // Of these kinds of calls those that a job makes: all of a quick one, of others a tenth, by
   // chance, and one at least, unless tests may take long.
   std::vector<std::size_t> kinds_of(const WholeJob& job, const std::vector<std::size_t>& all,
                                     std::mt19937_64& random) {
@@ -274,7 +274,7 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     }
     if (long_tests() || job.quick) return kinds;
     std::shuffle(kinds.begin(), kinds.end(), random);
-    kinds.resize((kinds.size() + 7) / 8);
+    kinds.resize((kinds.size() + 9) / 10);
     return kinds;
   }
 
