@@ -42,6 +42,16 @@ std::span<const std::string_view> short_ones(std::span<const std::string_view> r
   return records.first(count);
 }
 
+// Whether two threads would have enough to do.
+bool fill_two_parts(std::span<const std::string_view> records) noexcept {
+  std::size_t bytes = 0;
+  for (const std::string_view record : records) {
+    bytes += bytes_with_name(record);
+    if (bytes >= 2 * kLeastPart) return true;
+  }
+  return false;
+}
+
 // Parts of so many bytes each, and one record more.
 std::vector<std::span<const std::string_view>> divide_records(
     std::span<const std::string_view> records, std::size_t bytes) {
@@ -59,7 +69,7 @@ void LineJob::take(std::span<const std::string_view> records) {
   context_.note_user();
   batch_begin_ = records_;
   const bool are_many = !pieces_.empty() && !first_->is_limited() &&
-                        short_ones(records, 2 * kLeastPart).size() >= kLeastRecords;
+                        records.size() >= kLeastRecords && fill_two_parts(records);
   while (records_ - batch_begin_ < records.size()) {
     const auto left = records.subspan(records_ - batch_begin_);
     if (are_many && batches_alone_ == 0 && take_together(left)) continue;

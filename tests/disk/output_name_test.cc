@@ -93,6 +93,15 @@ class NamesToBe : public testing::Test {
 class OutputNames : public NamesToBe, public testing::WithParamInterface<bool> {
  protected:
   void run(const std::function<int()>& body) { run_with(GetParam(), body); }
+  // Another file gets the name while a call answers an error.
+  void replace_where_refused(unsigned call, int error) {
+    run([&] {
+      if (!refuse_call(call, error)) return kCannotRefuse;
+      written(path).finish(3);
+      return 0;
+    });
+    EXPECT_EQ(file_text(path), "new");
+  }
 };
 
 class TemporaryNames : public NamesToBe {
@@ -403,12 +412,7 @@ TEST_P(OutputNames, BelongToTheOwnerAloneWhereTheListIsLost) {
     if (setxattr(path.c_str(), kAccessList, &kList, sizeof kList, 0) != 0) {
       GTEST_SKIP() << "no access lists in " << folder.path() << ": " << std::strerror(errno);
     }
-    run([&, call = call, error = error] {
-      if (!refuse_call(call, error)) return kCannotRefuse;
-      written(path).finish(3);
-      return 0;
-    });
-    EXPECT_EQ(file_text(path), "new");
+    replace_where_refused(call, error);
     EXPECT_EQ(mode_of(path), 0600u) << "call " << call;
   }
 }
@@ -419,12 +423,7 @@ TEST_P(OutputNames, KeepTheirRightsWhereNoListCanBeLost) {
   for (const auto& [call, error] : kRefusals) {
     put_file_text(path, "old");
     ASSERT_EQ(chmod(path.c_str(), 0640), 0);
-    run([&, call = call, error = error] {
-      if (!refuse_call(call, error)) return kCannotRefuse;
-      written(path).finish(3);
-      return 0;
-    });
-    EXPECT_EQ(file_text(path), "new");
+    replace_where_refused(call, error);
     EXPECT_EQ(mode_of(path), 0640u) << "call " << call;
   }
 }

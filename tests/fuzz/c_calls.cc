@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/c_results.h"
 #include "tests/fuzz/targets.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/file_text.h"
@@ -116,15 +117,6 @@ class Calls {
     bool read, failed, lines_failed;
   };
 
-  // Returns whether it went well.
-  bool expect(int result, const void* handle = nullptr) {
-    EXPECT_LE(result, 0);
-    EXPECT_GT(result, -4096);
-    if (result != 0) {
-      EXPECT_STRNE(vtx_strerror(handle), "") << result;
-    }
-    return result == 0;
-  }
   template <typename Handle>
   bool expect_made(int result, Handle* const& handle) {  // which is looked at behind the call
     EXPECT_EQ(result == 0, handle != nullptr);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/fuzz/c_results.h"
 #include "tests/fuzz/targets.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/file_text.h"
@@ -21,15 +22,6 @@ namespace vortex::test {
 namespace {
 
 constexpr std::size_t kB = std::size_t{16} << 10;
-
-bool expect(int result, const void* handle = nullptr) {
-  EXPECT_LE(result, 0);
-  EXPECT_GT(result, -4096);
-  if (result != 0) {
-    EXPECT_STRNE(vtx_strerror(handle), "") << result;
-  }
-  return result == 0;
-}
 
 // Mostly one that is there.
 int any_of(FuzzedBytes& bytes, unsigned kinds) {
