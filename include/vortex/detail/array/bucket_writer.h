@@ -1,6 +1,7 @@
 // Scattering records to bucket streams through write-combining buffers.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,7 +29,7 @@ template <typename Record>
 class BucketWriter {
  public:
   static constexpr std::size_t kFlush =
-      sizeof(Record) >= 1024 ? 1 : ChunkLayout<Record>::floor_power(1024 / sizeof(Record));
+      sizeof(Record) >= 1024 ? 1 : std::bit_floor(1024 / sizeof(Record));
   static constexpr std::size_t kFlushBytes = kFlush * sizeof(Record);
 
   // Allocates. `buckets` must outlive the writer.

@@ -16,16 +16,12 @@ namespace vortex { inline namespace v0 { namespace detail {
 // bounds that no input should break.
 [[noreturn]] VORTEX_EXPORT void broken_bound(const char* line) noexcept;
 
-// How records are grouped: chunks of 4 KiB where the size of a record divides them.
+// How records are grouped: chunks of 4 KiB, or of the whole records that take no less, so that the
+// lists of chunks are a hundredth of the records whatever their size is.
 template <typename Record>
 struct ChunkLayout {
-  static constexpr std::size_t floor_power(std::size_t n) noexcept {
-    std::size_t power = 1;
-    while (power * 2 <= n) power *= 2;
-    return power;
-  }
   static constexpr std::size_t kChunkRecords =
-      sizeof(Record) >= 512 ? 8 : floor_power(4096 / sizeof(Record));
+      std::max<std::size_t>(8, (4096 + sizeof(Record) - 1) / sizeof(Record));
   static constexpr std::size_t kChunkBytes = kChunkRecords * sizeof(Record);
   // Records of a cache line, or one.
   static constexpr std::size_t kLineRecords = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
