@@ -24,6 +24,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/same_bytes.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/threads.h"
 #include "tests/thread/team_counts.h"
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/sized_records.h"
@@ -333,6 +334,7 @@ TEST(ManyThreads, ByteStringsAreSortedToTheSameBytes) {
 // each, side by side.
 TEST(ManyThreads, GroupsOfByteStringsAreSortedSideBySide) {
   auto random = test::test_random();
+  const std::size_t before = test::threads_of_process();
   for (const unsigned threads :
        test::kShadowMemory ? std::vector{16U} : test::some_of({7U, 16U, 64U, 128U}, 1, random)) {
     const std::size_t count = std::size_t{std::max(threads, 16U)} << 16;  // each has enough
@@ -346,13 +348,17 @@ TEST(ManyThreads, GroupsOfByteStringsAreSortedSideBySide) {
       PackedKey<std::uint32_t, decltype(numbers)> key(numbers);
       test::TeamCounts alone(shops <= 3 ? 1 : std::min<std::size_t>(threads, shops));
       std::size_t by_all = 0;
+      bool others_sleep = false;
       std::vector<std::uint32_t> sorted = prices;
       ByteKeySort<std::uint32_t, decltype(key)>(key, Order::kAscending, count / 32)
           .run(std::span(sorted), threads,
                [&](std::span<std::uint32_t> some, const auto& number, unsigned with) {
                  with == 1 ? alone.add(some.size()) : static_cast<void>(++by_all);
+                 // It has all threads.
+                 if (with != 1 && !test::has_threads(before)) others_sleep = true;
                  vortex::sort(some, number, {.threads = 1});
                });
+      EXPECT_FALSE(others_sleep) << shops << " shops, " << threads;
       EXPECT_EQ(by_all, shops <= 3 ? 1 + shops : 1) << shops << " shops, " << threads;
       EXPECT_EQ(alone.all(), shops <= 3 ? 0 : count) << shops << " shops, " << threads;
       EXPECT_EQ(alone.of_threads().size(), shops <= 3 ? 0 : std::min<std::size_t>(threads, shops));
@@ -456,7 +462,7 @@ TYPED_TEST(NarrowKeysOfAll, AreCountedByAllOfThem) {
   using Bits = std::make_unsigned_t<TypeParam>;
   auto random = test::test_random();
   for (const test::ArrayShape shape : test::kArrayShapes) {
-    for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+    for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
       const auto given = test::numbers_of<TypeParam>(shape, 40'000 + random() % 1000, random);
       const Order order = test::random_direction(random);
       auto numbers = given;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -65,6 +66,20 @@ class Gate {
  private:
   FutexSemaphore passes_;
 };
+
+inline std::size_t threads_of_process() {
+  const std::filesystem::directory_iterator all("/proc/self/task");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+// Whether there are so many soon: one that has ended is there a little longer.
+inline bool has_threads(std::size_t count) {
+  constexpr int kMostTurns = 100'000;
+  for (int turn = 0; turn < kMostTurns; ++turn) {
+    if (threads_of_process() == count) return true;
+    std::this_thread::yield();
+  }
+  return false;
+}
 
 // Whether the kernel has put a thread of this process to sleep.
 inline bool asleep(std::int32_t thread) {

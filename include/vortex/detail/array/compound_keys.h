@@ -55,26 +55,27 @@ class ByteKeySort {
     if (threads == 1 || records.size() < 2 * kMinShare) {
       return sort_alone({records, 0}, sort_by_number);
     }
-    ThreadTeam team(static_cast<unsigned>(
-        std::min<std::size_t>(ThreadTeam::resolve(threads), records.size() / kMinShare)));
-    const std::size_t parts = kPartsOfThread * team.threads(), task = records.size() / parts;
+    const unsigned most = threads_for(records.size(), ThreadTeam::resolve(threads));
+    const std::size_t parts = kPartsOfThread * most, task = records.size() / parts;
     // The sort by the next word may be all there is to do.
     const auto time_for_all = [&](std::size_t size) {
-      return std::min(size, std::max(size / team.threads(), by_thread_));
+      return std::min(size, std::max(size / most, by_thread_));
     };
     const auto open = [&](Group& group) {
       ++group.word;
-      if (!any_beyond(group, team, parts)) group.word = kLengths;
+      if (!any_beyond(group, threads_for(group.size(), most), parts)) group.word = kLengths;
       return sort(group, sort_by_number, threads);
     };
     const Group all{records, 0};
     sort(all, sort_by_number, threads);
     // Large groups, too, are sorted by the word in which they are equal.
     const auto shared = share_out_groups(
-        all, 2 * task, task, team.threads(), team.threads(),
+        all, 2 * task, task, most, most,
         [this](const Group& group, std::size_t i) { return word_of(group.records[i], group.word); },
         time_for_all, open);
     const std::size_t alone = shared.alone.size();
+    // Sorts by a number have threads of their own: these begin behind them.
+    ThreadTeam team(most);
     team.run(alone + shared.tasks.size(), [&](std::size_t i) {
       const auto go_on = [&](const Group& group) { sort_alone(known(group), sort_by_number); };
       if (i >= alone) return for_each_equal(shared.tasks[i - alone], go_on);
@@ -95,6 +96,9 @@ class ByteKeySort {
   static constexpr std::size_t kByThread =
       sizeof(T) <= kMaxCarriedBytes ? kSortedByThread * (sizeof(T) <= 8 ? 2 : 1) : kMinShare;
   static constexpr std::size_t kPartsOfThread = 8;
+  static unsigned threads_for(std::size_t count, unsigned most) {
+    return static_cast<unsigned>(std::clamp<std::size_t>(count / kMinShare, 1, most));
+  }
 
   struct Group {
     std::span<T> records;
@@ -174,8 +178,9 @@ class ByteKeySort {
     const bool more = group.records.size() <= kFew || any_beyond(group.records, group.word);
     return {group.records, more ? group.word : kLengths};
   }
-  bool any_beyond(const Group& group, ThreadTeam& team, std::size_t parts) const {
+  bool any_beyond(const Group& group, unsigned threads, std::size_t parts) const {
     std::atomic<bool> found = false;
+    ThreadTeam team(threads);
     team.run(parts, [&](std::size_t part) {
       const std::size_t begin = group.records.size() * part / parts;
       const std::size_t end = group.records.size() * (part + 1) / parts;

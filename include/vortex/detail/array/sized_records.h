@@ -57,20 +57,21 @@ void sort_by_places(void* records, std::size_t bytes, std::size_t count, unsigne
   // A thread for so many bytes.
   constexpr std::size_t kShareBytes = std::size_t{4} << 20;
   const std::size_t shares = std::max<std::size_t>(count / (kShareBytes / bytes + 1), 1);
-  ThreadTeam team(shares == 1 ? 1
-                              : static_cast<unsigned>(
-                                    std::min<std::size_t>(ThreadTeam::resolve(threads), shares)));
+  const unsigned most =
+      shares == 1
+          ? 1
+          : static_cast<unsigned>(std::min<std::size_t>(ThreadTeam::resolve(threads), shares));
   const std::unique_ptr<Pair64[]> places(new Pair64[count]);
-  RecordMover mover(bytes, team);
-  const std::size_t parts = team.threads();
   const auto place = [&](std::size_t part) {
-    for (std::size_t i = count / parts * part, end = part + 1 == parts ? count : i + count / parts;
+    for (std::size_t i = count / most * part, end = part + 1 == most ? count : i + count / most;
          i < end; ++i) {
       places[i] = {bits_at(i), i};
     }
   };
-  team.run(parts, std::cref(place));
-  sort_pairs_64(places.get(), count, true, threads);
+  ThreadTeam(most).run(most, std::cref(place));
+  sort_pairs_64(places.get(), count, true, threads);  // by threads of its own
+  ThreadTeam team(most);
+  RecordMover mover(bytes, team);
   settle(places.get(), team);
   mover.move_to_places(records, places.get(), count);
 }
