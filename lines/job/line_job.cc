@@ -65,11 +65,11 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   work_for_log(*team_);
   memory_.emplace(plan_.arena_bytes);
   warmer_.emplace();
-  if (order_.unique || order_.counted) recent_.emplace(plan_.arena_bytes, order_);
   first_.emplace(order_, plan_.first_records);
   // An input that is longer than the arena does not fit in memory; a shorter one may.
   divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
   begin_texts();
+  find_equal();
   cold_arenas_ = plan_.threads > 1 ? arenas_.size() : 0;
   fill(0);
 }
@@ -147,7 +147,7 @@ void LineJob::fill(std::size_t arena) {
 }
 
 void LineJob::sort(LineArena& arena) {
-  if (recent_) recent_->forget();
+  forget_recent();
   const WorkSpan span(SpanKind::kSort);
   arena.sort(*team_);
   first_->note(arena, *team_);
@@ -167,6 +167,7 @@ RunGrowth::Told LineJob::told(bool beside) {
 void LineJob::end_forming() {
   context_.note_user();
   warmer_.reset();
+  forget_recent();
   pieces_.clear();
   background_.finish();
   long_lines_->sort();

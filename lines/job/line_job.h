@@ -142,6 +142,8 @@ class LineJob final {
   void put_pieces(std::size_t count);
   std::size_t put_together(std::size_t first, std::size_t end);
   void push_all(const RecordPiece& piece);
+  void find_equal();
+  void forget_recent() noexcept;
   void note_filled();
   void divide(unsigned parts);
   void add_arena(std::size_t bytes);
@@ -175,7 +177,8 @@ class LineJob final {
   std::size_t filling_ = 0;
   std::size_t cold_arenas_ = 0;  // that have not been filled yet, since there was memory
   std::optional<ArenaWarmer> warmer_;
-  // Keys in the arena being filled, where equal records are dropped or counted.
+  // Keys in the arena being filled, where equal records are dropped or counted; of those that one
+  // thread took.
   std::optional<RecentKeys> recent_;
   std::optional<FirstLines> first_;
   std::optional<detail::ThreadTeam> team_;

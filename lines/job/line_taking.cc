@@ -257,6 +257,19 @@ void LineJob::refuse(std::string_view record) const {
                           format_bytes(plan_.memory_bytes));
 }
 
+// The threads share out the memory for keys that have come lately: each knows those of its records.
+void LineJob::find_equal() {
+  if (!order_.unique && !order_.counted) return;
+  const std::size_t share = plan_.arena_bytes / (pieces_.size() + 1);
+  recent_.emplace(share, order_);
+  for (const auto& piece : pieces_) piece->find_equal(share, order_);
+}
+
+void LineJob::forget_recent() noexcept {
+  if (recent_) recent_->forget();
+  for (const auto& piece : pieces_) piece->forget();
+}
+
 void LineJob::begin_texts() {
   pieces_.clear();
   text_bytes_ = piece_bytes_ = plan_.text_bytes;
@@ -303,6 +316,12 @@ LineJob::TakenTexts LineJob::take(std::span<const ScatteredText> texts,
 
 // The records of the first `count` pieces go into arenas.
 void LineJob::put_pieces(std::size_t count) {
+  if (recent_ && !first_->is_limited()) {
+    team_->run(count, [&](std::size_t i) {
+      const WorkSpan span(SpanKind::kTake);
+      pieces_[i]->leave_out_known();
+    });
+  }
   for (std::size_t i = 0; i < count;) {
     const std::size_t together = put_together(i, count);
     if (together == 0) push_all(*pieces_[i]);
@@ -318,11 +337,10 @@ std::size_t LineJob::put_together(std::size_t first, std::size_t end) {
   places_.clear();
   for (std::size_t i = first; i < end; ++i) {
     const RecordPiece& piece = *pieces_[i];
-    if (recent_ && !recent_->passes(piece.records())) break;
     const auto place = arena.reserve(piece.records(), piece.stored_bytes());
     if (!place) break;
     places_.push_back(*place);
-    records_ += piece.records();
+    records_ += piece.found();
   }
   team_->run(places_.size(), [&](std::size_t i) {
     const WorkSpan span(SpanKind::kTake);
@@ -334,13 +352,13 @@ std::size_t LineJob::put_together(std::size_t first, std::size_t end) {
 void LineJob::push_all(const RecordPiece& piece) {
   const WorkSpan span(SpanKind::kTake);
   if (first_->is_time_to_cut(*arenas_[filling_])) make_room({});
+  const std::uint64_t before = records_;
   for (std::size_t i = 0; i < piece.records(); ++i) {
-    if (first_->is_behind(piece.key(i), piece.record(i))) {
-      ++records_;
-    } else {
-      take_with_key(piece.key(i), piece.record(i));
-    }
+    records_ = before + piece.place(i);
+    if (first_->is_behind(piece.key(i), piece.record(i))) continue;
+    take_with_key(piece.key(i), piece.record(i));
   }
+  records_ = before + piece.found();
 }
 
 void LineJob::note_filled() {

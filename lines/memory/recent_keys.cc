@@ -37,6 +37,12 @@ RecentKeys::RecentKeys(std::size_t arena_bytes, const StoredOrder& order)
           std::clamp<std::size_t>(arena_bytes / kShare / sizeof(Place), 2, kMaxPlaces))),
       shift_(64 - std::countr_zero(table_.size())) {}
 
+void RecentKeys::find(std::string_view bytes) noexcept {
+  chunk_ = chunk_at(bytes, 0);
+  // The upper bits choose the place, for only they depend on every byte of a short key.
+  slot_ = &table_[hash_of(bytes, chunk_) >> shift_];
+}
+
 bool RecentKeys::contains(std::string_view key, std::string_view record) noexcept {
   slot_ = nullptr;
   if (skip_ > 0) {
@@ -49,9 +55,7 @@ bool RecentKeys::contains(std::string_view key, std::string_view record) noexcep
   }
   ++asked_;
   const std::string_view bytes = by_record_ ? record : key;
-  chunk_ = chunk_at(bytes, 0);
-  // The upper bits choose the place, for only they depend on every byte of a short key.
-  slot_ = &table_[hash_of(bytes, chunk_) >> shift_];
+  find(bytes);
   if (slot_->stored == nullptr || slot_->chunk != chunk_) return false;
   if (!ends_string(chunk_)) {
     const StoredRecord stored = stored_record_at(slot_->stored, order_.has_keys);

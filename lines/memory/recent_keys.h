@@ -17,6 +17,9 @@ namespace vortex { inline namespace v0 {
 // shortened. With a counted order it looks for the bytes, and the entry of the first record counts
 // the others.
 //
+// Several of them, of a thread each, may know records of one arena: only the entries that it was
+// told of count what it finds.
+//
 // It refers to entries of an index and their records: forget() must be called before one of them
 // moves, ends, or is asked for its count.
 class RecentKeys {
@@ -34,6 +37,11 @@ class RecentKeys {
     give_count(*slot_);
     *slot_ = {chunk_, stored_at(entry), &entry, 0};
   }
+  // The same of one that was asked for before others.
+  void note(std::string_view key, std::string_view record, IndexEntry& entry) noexcept {
+    find(by_record_ ? record : key);
+    note(entry);
+  }
   void forget() noexcept;
 
  private:
@@ -44,6 +52,7 @@ class RecentKeys {
     std::uint64_t repeats = 0;  // not yet given to the entry
   };
 
+  void find(std::string_view bytes) noexcept;
   static void give_count(Place& place) noexcept {
     if (place.repeats != 0) add_repeats(*place.entry, place.repeats);
     place.repeats = 0;

@@ -84,15 +84,36 @@ void RecordPiece::take_short() {
   records_ =
       static_cast<std::size_t>(std::find_if(all_.begin(), all_.end(), is_long) - all_.begin());
   if (records_ < all_.size()) is_full_ = false;  // a long one ends it
+  some_left_out_ = false;
   if (keys_ != nullptr) records_ = make_keys();
+  found_count_ = records_;
   stored_bytes_ = 0;
-  for (std::size_t i = 0; i < records_; ++i) {
-    stored_bytes_ += vortex::stored_bytes(key(i), all_[i], keys_ != nullptr);
-  }
+  for (std::size_t i = 0; i < records_; ++i) stored_bytes_ += stored_bytes_of(i);
 }
 
-void RecordPiece::put(const LineArena& arena, LineArena::Place place) const noexcept {
-  for (std::size_t i = 0; i < records_; ++i) arena.put(place, key(i), all_[i]);
+std::uint64_t RecordPiece::stored_bytes_of(std::size_t index) const noexcept {
+  return vortex::stored_bytes(key(index), record(index), keys_ != nullptr);
+}
+
+void RecordPiece::leave_out_known() {
+  if (!recent_ || recent_->passes(records_)) return;
+  left_.clear();
+  for (std::size_t i = 0; i < records_; ++i) {
+    if (recent_->contains(sorted_by(i), record(i))) {
+      stored_bytes_ -= stored_bytes_of(i);
+    } else {
+      left_.push_back(static_cast<std::uint32_t>(i));
+    }
+  }
+  records_ = left_.size();
+  some_left_out_ = true;
+}
+
+void RecordPiece::put(const LineArena& arena, LineArena::Place place) noexcept {
+  for (std::size_t i = 0; i < records_; ++i) {
+    arena.put(place, key(i), record(i));
+    if (some_left_out_) recent_->note(sorted_by(i), record(i), *place.index);
+  }
 }
 
 }}  // namespace vortex::v0

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "lines/memory/line_arena.h"
+#include "lines/memory/recent_keys.h"
 #include "lines/record/framing.h"
 #include "lines/record/record_keys.h"
 #include "lines/record/stored_record.h"
@@ -34,11 +36,29 @@ class RecordPiece {
   // The same of records that lie anywhere, and stay there with what names them.
   void take(std::span<const std::string_view> records);
 
-  // What has been found.
+  // Of an order that drops or counts equal records: a table of its own for those that it puts, see
+  // RecentKeys. Allocates.
+  void find_equal(std::size_t arena_bytes, const StoredOrder& order) {
+    recent_.emplace(arena_bytes, order);
+    left_.reserve(found_.size());
+  }
+  // Leaves out records of which one that is equal is known. To be called once for what has been
+  // found, if at all: they are counted.
+  void leave_out_known();
+  // As for RecentKeys.
+  void forget() noexcept {
+    if (recent_) recent_->forget();
+  }
+
+  // What has been found, without those that are left out, and where it stands among all.
   std::size_t records() const noexcept { return records_; }
-  std::string_view record(std::size_t index) const noexcept { return all_[index]; }
+  std::size_t found() const noexcept { return found_count_; }
+  std::size_t place(std::size_t index) const noexcept {
+    return some_left_out_ ? left_[index] : index;
+  }
+  std::string_view record(std::size_t index) const noexcept { return all_[place(index)]; }
   std::string_view key(std::size_t index) const noexcept {
-    return keys_ != nullptr ? batch_.key(index) : std::string_view();
+    return keys_ != nullptr ? batch_.key(place(index)) : std::string_view();
   }
   std::uint64_t stored_bytes() const noexcept { return stored_bytes_; }
   std::uint64_t text_bytes() const noexcept { return text_bytes_; }  // of a text
@@ -48,12 +68,16 @@ class RecordPiece {
   bool is_full() const noexcept { return is_full_; }
 
   // Puts them into the arena, which has reserved the place.
-  void put(const LineArena& arena, LineArena::Place place) const noexcept;
+  void put(const LineArena& arena, LineArena::Place place) noexcept;
 
  private:
   std::string_view in_one(const ScatteredText& text) noexcept;
   void take_short();
   std::size_t make_keys();
+  std::uint64_t stored_bytes_of(std::size_t index) const noexcept;
+  std::string_view sorted_by(std::size_t index) const noexcept {
+    return keys_ != nullptr ? key(index) : record(index);
+  }
 
   const RecordKeys* const keys_;
   const std::size_t most_key_bytes_;
@@ -62,10 +86,14 @@ class RecordPiece {
   std::span<const std::string_view> all_;  // those, or what was given
   KeyBatch batch_;
   std::size_t records_ = 0;
+  std::size_t found_count_ = 0;
   std::uint64_t stored_bytes_ = 0;
   std::uint64_t text_bytes_ = 0;
   bool is_all_ = false;
   bool is_full_ = false;
+  std::optional<RecentKeys> recent_;
+  std::vector<std::uint32_t> left_;  // places of those that are not left out
+  bool some_left_out_ = false;
 };
 
 }}  // namespace vortex::v0

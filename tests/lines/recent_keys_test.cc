@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -13,6 +14,8 @@
 #include <vector>
 
 #include "io/sequence/seeded_random.h"
+#include "lines/memory/line_arena.h"
+#include "lines/memory/record_piece.h"
 #include "lines/record/stored_record.h"
 #include "tests/support/random_seed.h"
 
@@ -129,6 +132,55 @@ TEST(RecentKeys, CountsRecordsWhoseBytesAreTheSame) {
     std::map<std::string, std::uint64_t> found;
     for (const auto& [record, entry] : entries) found[record] += 1 + repeats_of(*entry);
     EXPECT_EQ(found, expected);
+  }
+}
+
+// Records that threads take piece by piece: each piece knows those that it has put.
+TEST(RecordPieces, LeaveOutWhatTheyHavePut) {
+  constexpr std::size_t kPieces = 3, kRecords = 1000;
+  for (const bool counted : {false, true}) {
+    const std::uint64_t seed = test_seed();
+    const StoredOrder order = counted ? counted_order(false) : unique_order(false);
+    std::vector<char> memory(16 * kArenaBytes);
+    LineArena arena(memory, order);
+    std::vector<std::unique_ptr<RecordPiece>> pieces;
+    for (std::size_t i = 0; i < kPieces; ++i) {
+      pieces.push_back(std::make_unique<RecordPiece>(kArenaBytes, nullptr));
+      pieces.back()->find_equal(kArenaBytes, order);
+    }
+    std::map<std::string_view, std::uint64_t> expected;
+    std::deque<std::string> made;
+    std::size_t put = 0;
+    for (std::uint64_t i = 0; i < 60; ++i) {
+      std::vector<std::string_view> records;
+      while (records.size() < kRecords) {
+        const std::uint64_t bits = mix_bits(seed + made.size());
+        made.push_back((bits % 2 == 0 ? "" : "words that are long ") + std::to_string(bits % 90));
+        records.push_back(made.back());
+        ++expected[records.back()];
+      }
+      RecordPiece& piece = *pieces[i % kPieces];
+      piece.take(records);
+      piece.leave_out_known();
+      EXPECT_EQ(piece.found(), kRecords);
+      for (std::size_t at = 0; at < piece.records(); ++at)
+        ASSERT_EQ(piece.record(at).data(), records[piece.place(at)].data());
+      const auto place = arena.reserve(piece.records(), piece.stored_bytes());
+      ASSERT_TRUE(place);
+      piece.put(arena, *place);
+      put += piece.records();
+    }
+    // Few but those of the first piece of each, and those that others drive out.
+    EXPECT_LT(put, kPieces * kRecords + 60 * kRecords / 10);
+    for (const auto& piece : pieces) piece->forget();
+    std::map<std::string_view, std::uint64_t> found;
+    for (const IndexEntry& entry : arena.index())
+      found[stored_record_at(stored_at(entry), false).record] += 1 + repeats_of(entry);
+    EXPECT_EQ(arena.records(), put);
+    EXPECT_EQ(found.size(), expected.size());
+    if (counted) {
+      EXPECT_EQ(found, expected);
+    }
   }
 }
 
