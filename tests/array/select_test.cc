@@ -111,7 +111,7 @@ TYPED_TEST_OF_ONE_THREAD(SelectTest, TheLeastWhereverItLies) {
 }
 
 // Of one, of a few, and of more than there are processors.
-constexpr unsigned kTeams[] = {1, 2, 7, 16};
+constexpr unsigned kTeams[] = {1, 2, 7, 16, 64, 128};
 
 void expect_nth(const detail::NthKey& found, const std::vector<std::uint64_t>& sorted,
                 std::size_t nth) {
@@ -124,7 +124,7 @@ void expect_nth(const detail::NthKey& found, const std::vector<std::uint64_t>& s
 // where the key is.
 TYPED_TEST(SelectTest, TheNthKeyByThreads) {
   auto random = test_random();
-  constexpr std::size_t kCount = 30001, kShare = 1500;
+  constexpr std::size_t kCount = 30001, kShare = 200;
   for (const ArrayShape shape : kArrayShapes) {
     SCOPED_TRACE(static_cast<int>(shape));
     const auto numbers = numbers_of<TypeParam>(shape, kCount, random);

@@ -305,7 +305,7 @@ TEST(EqualStrings, AreForAllThreads) {
   auto random = test_random();
   std::vector<IndexEntry> expected(50'000);
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = {i == 0 ? 0 : kSameKey, i};
-  for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
     for (const std::uint64_t long_one_of : {0, 1000}) {
       std::vector<IndexEntry> index = expected;
       std::shuffle(index.begin(), index.end(), random);
@@ -395,7 +395,7 @@ TEST(LongStrings, OfOneKeyAreSortedByAllThreads) {
       for (std::size_t i = 0; i < kCount; ++i) expected[i] = {chunk_at("key", 0), i};
       const auto given = expected;
       std::ranges::stable_sort(expected, {}, [&](const IndexEntry& e) { return made[e.value]; });
-      for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+      for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
         const bool unique = random() % 2 == 0, by_value = !unique || random() % 2 == 0;
         std::vector<IndexEntry> index = given;
         CountedTeam team(threads);
@@ -468,7 +468,7 @@ TEST(ComparedStrings, AreSortedAndMergedByAllThreads) {
 
 TEST(EqualStrings, AreLeftOutByAllThreads) {
   auto random = test_random();
-  for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+  for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
     for (const std::size_t count : {0, 1, 100, 10'000}) {
       for (const std::uint64_t one_of : {1, 2, 100}) {
         std::vector<IndexEntry> index(count);

@@ -31,7 +31,7 @@
 namespace vortex::test::merged_inputs_test { namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr unsigned kThreads[] = {1, 2, 7, 16, 64};
+constexpr unsigned kThreads[] = {1, 2, 7, 16, 64, 128};
 
 // The keys of any number of threads at a time, each of which is counted from a moment on: none goes
 // on before all have come.
