@@ -26,7 +26,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from losing_disk import LosingDisk, Refused, begin_with_own_mounts  # noqa: E402
+from losing_disk import begin_with_own_mounts, losing_disks  # noqa: E402
 
 NUMBERS = 1 << 16  # of an array
 SYNCED = 1 << 63
@@ -264,7 +264,7 @@ class Soak:
                     process.wait(timeout=chance.part() * seconds * 1.5)
                 except subprocess.TimeoutExpired:
                     process.send_signal(signal.SIGSTOP)
-                folder = disk.crash() / job.folder.name
+                folder = disk.crash(chance.data()) / job.folder.name
                 process.kill()
                 process.communicate()
             try:
@@ -284,7 +284,7 @@ class Soak:
             if disk:
                 # Before it tells of more, which the copy need not have.
                 process.send_signal(signal.SIGSTOP)
-                path = disk.crash() / folder.name / "out"
+                path = disk.crash(chance.data()) / folder.name / "out"
             process.kill()
             more, said = process.communicate()
         try:
@@ -344,17 +344,6 @@ class Soak:
         while smallest[1] and smallest[1][-1] == 0:
             smallest[1].pop()
         return smallest
-
-
-def losing_disks():
-    """Those that can be had here."""
-    disks = []
-    for kind in LosingDisk.KINDS:
-        try:
-            disks.append(LosingDisk(kind))
-        except Refused as refusal:
-            print(f"no disk that loses what was not synced: {refusal}", flush=True)
-    return disks
 
 
 def run(soak, options):

@@ -16,8 +16,8 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from losing_disk import begin_with_own_mounts  # noqa: E402
-from soak import Chance, Soak, Wrong, losing_disks  # noqa: E402
+from losing_disk import begin_with_own_mounts, losing_disks  # noqa: E402
+from soak import Chance, Soak, Wrong  # noqa: E402
 
 SEED = int(os.environ.get("VORTEX_TEST_SEED") or random.randrange(2**32))
 ROUNDS = 60
@@ -56,6 +56,7 @@ class SoakFinds(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.disks = losing_disks()
+        cls.caches = [disk for disk in cls.disks if disk.beneath]
 
     @classmethod
     def tearDownClass(cls):
@@ -103,9 +104,15 @@ class SoakFinds(unittest.TestCase):
         if not self.disks:
             self.skipTest("there is no disk that loses")
         soak = Soak(PROGRAMS, self.disks)
-        soak.forgetful = ["forgetful"]
-        wrong = self.found(soak, 1)[0]
-        self.assertRegex(wrong, "was flushed before|nobody wrote")
+        soak.forgetful = ["forgetful-buffered"]
+        self.assertRegex(self.found(soak, 1)[0], "was flushed before|nobody wrote")
+
+    def test_an_array_whose_disk_is_not_flushed(self):
+        if not self.caches:
+            self.skipTest("there is no disk with a cache that loses")
+        soak = Soak(PROGRAMS, self.caches)
+        soak.forgetful = ["forgetful-direct"]
+        self.assertRegex(self.found(soak, 1)[0], "was flushed before|nobody wrote")
 
 
 if __name__ == "__main__":

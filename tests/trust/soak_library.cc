@@ -1,6 +1,6 @@
 // What soak.py kills of the library.
 //
-//   soak_library array FILE SEED [forgetful]
+//   soak_library array FILE SEED [forgetful-buffered | forgetful-direct]
 //     changes numbers of a file for ever. Operation n writes n to a number that the seed chooses.
 //     Behind a flush() the last operation goes to standard output, as a number of 64 bits, and the
 //     highest of them says that the disk has it, which is a lie of the forgetful.
@@ -28,11 +28,12 @@ namespace {
 
 using namespace vortex;
 
-int change_for_ever(const char* path, std::uint64_t state, bool forgetful) {
-  FileArray<std::uint64_t> array(
-      path, {.memory_bytes = std::size_t{1} << 18,
-             .block_bytes = std::size_t{16} << 10,
-             .caching = forgetful || state % 2 != 0 ? Caching::kBuffered : Caching::kAuto});
+int change_for_ever(const char* path, std::uint64_t state, const std::string& defect) {
+  const bool forgetful = !defect.empty();
+  const bool buffered = forgetful ? defect == "forgetful-buffered" : state % 2 != 0;
+  FileArray<std::uint64_t> array(path, {.memory_bytes = std::size_t{1} << 18,
+                                        .block_bytes = std::size_t{16} << 10,
+                                        .caching = buffered ? Caching::kBuffered : Caching::kAuto});
   for (std::uint64_t operation = 1;; ++operation) {
     state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's, as in soak.py
     array.data()[(state >> 33) % array.size()] = operation;
@@ -101,7 +102,7 @@ int main(int count, char** arguments) {
   try {
     if (words[0] == "array") {
       return change_for_ever(words[1].c_str(), std::strtoull(words[2].c_str(), nullptr, 10),
-                             words.size() > 3);
+                             words.size() > 3 ? words[3] : "");
     }
     if (words.size() < 6) return 2;
     if (words[0] == "lines") sort_lines(options_of<LineSortOptions>(words));
