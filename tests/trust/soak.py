@@ -2,9 +2,11 @@
 """Random whole jobs, killed at random moments and at chosen system calls, and what must hold then.
 
   soak.py VORTEX VORTEX_SORT SOAK_LIBRARY [--hours H | --rounds N] [--seed S] [--first ROUND] [--decisions LIST]
+          [--python PYTHON]
 
 Inputs are as they were; the output is old or new, and whole; nothing else is left in any folder, but for the
-whole output under a temporary name where it was about to take the place of another file. Of an array in a file,
+whole output under a temporary name where it was about to take the place of another file. With an interpreter that has
+the package, it is killed, too. Of an array in a file,
 what flush() returned for is there, and everything else is old or new. In some rounds the disk loses what was not
 synced, and what a copy of it holds is looked at. A round depends on the seed and its number alone, but for the
 moments: `--seed S --first ROUND --rounds 1` makes it again. What is wrong is cut down to fewer and smaller
@@ -27,6 +29,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from losing_disk import begin_with_own_mounts, losing_disks  # noqa: E402
+from random_job import Job, Wrong, expect  # noqa: E402
 
 NUMBERS = 1 << 16  # of an array
 SYNCED = 1 << 63
@@ -35,15 +38,6 @@ CALLS = ["openat", "fallocate", "ftruncate", "fsync", "linkat", "renameat", "ren
 STRACE = shutil.which("strace")
 # How often a smaller round is made before it counts as right: moments differ.
 TRIES = 6
-
-
-class Wrong(Exception):
-    pass
-
-
-def expect(condition, what):
-    if not condition:
-        raise Wrong(what)
 
 
 class Chance:
@@ -72,123 +66,6 @@ class Chance:
         return random.Random(self.below(1 << 16))
 
 
-def random_lines(data, count):
-    return [b"%d %d\n" % (data.randrange(10**6), data.randrange(10**data.randrange(1, 20))) for _ in range(count)]
-
-
-class Job:
-    """A command, its inputs, and what it writes."""
-
-    KINDS = ["lines", "records", "merge", "gen", "library_records", "library_lines"]
-
-    def __init__(self, chance, folder, programs):
-        self.folder = folder
-        self.vortex, self.sort, self.library = programs
-        self.runs = [folder / f"runs{i}" for i in range(1 + chance.below(2))]
-        self.inputs = {}
-        kind = chance.choice(self.KINDS)
-        where = chance.choice(["new", "old", "input"] if kind != "gen" else ["new", "old"])
-        getattr(self, kind)(chance)
-        self.output = folder / ("in0" if where == "input" else "out")
-        self.old = self.inputs.get("in0") if where == "input" else b"old" if where == "old" else None
-        self.command = [str(self.output) if word == "OUT" else str(word) for word in self.command]
-        self.syncs = kind != "gen"
-        self.what = f"{kind}, output {where}: {' '.join(self.command)}"
-
-    def add(self, data):
-        name = f"in{len(self.inputs)}"
-        self.inputs[name] = data
-        return self.folder / name
-
-    def resources(self, chance):
-        return ["-S", chance.choice(["16M", "2M", "1M"]), f"--parallel={1 + chance.below(3)}",
-                *(word for run_folder in self.runs for word in ("-T", run_folder))]
-
-    def lines(self, chance):
-        texts = [random_lines(chance.data(), chance.choice([10, 1000, 60_000, 200_000]))
-                 for _ in range(1 + chance.below(2))]
-        option = chance.choice([[], ["-r"], ["-u"]])
-        every = [line for lines in texts for line in lines]
-        ordered = sorted(set(every) if option == ["-u"] else every, reverse=option == ["-r"])
-        self.expected = b"".join(ordered)
-        self.command = [self.sort, *option, *(self.add(b"".join(lines)) for lines in texts), "-o", "OUT",
-                        *self.resources(chance)]
-
-    def merge(self, chance):
-        texts = [sorted(random_lines(chance.data(), chance.choice([10, 50_000])))
-                 for _ in range(2 + chance.below(4))]
-        self.expected = b"".join(sorted(line for lines in texts for line in lines))
-        self.command = [self.sort, "-m", *(self.add(b"".join(lines)) for lines in texts), "-o", "OUT",
-                        *self.resources(chance)]
-
-    def random_numbers(self, chance):
-        data = chance.data().randbytes(8 * chance.choice([10, 20_000, 300_000, 1_000_000]))
-        self.expected = array.array("Q", sorted(array.array("Q", data))).tobytes()
-        return data
-
-    def records(self, chance):
-        self.command = [self.vortex, "sort", "--form", "u64", self.add(self.random_numbers(chance)), "-o", "OUT",
-                        *self.resources(chance)]
-
-    def gen(self, chance):
-        count = chance.choice([100, 100_000, 1_000_000])
-        self.command = [self.vortex, "gen", "--form", "u64", "-n", count, "--seed", chance.below(1000), "OUT"]
-        self.expected = None  # the first whole one
-
-    def of_library(self, chance, kind, data):
-        self.command = [self.library, kind, self.add(data), "OUT", chance.choice([16 << 20, 3 << 20]),
-                        1 + chance.below(3), *self.runs]
-
-    def library_records(self, chance):
-        kind = chance.choice(["copy", "records", "sorter"])
-        data = self.random_numbers(chance)
-        if kind == "copy":
-            self.expected = data
-        self.of_library(chance, kind, data)
-
-    def library_lines(self, chance):
-        kind = chance.choice(["lines", "line_sorter"])
-        lines = random_lines(chance.data(), chance.choice([10, 1000, 60_000, 200_000]))
-        self.expected = b"".join(sorted(lines))
-        self.of_library(chance, kind, b"".join(lines))
-
-    def prepare(self):
-        for folder in self.runs:
-            folder.mkdir(exist_ok=True)
-        for name, data in self.inputs.items():
-            path = self.folder / name
-            if not path.exists() or path.read_bytes() != data:
-                path.write_bytes(data)
-        if self.old is None:
-            self.output.unlink(missing_ok=True)
-        else:
-            self.output.write_bytes(self.old)
-
-    def check(self, whole, folder=None):
-        """What must hold in its folder, or in what a crash has left of it."""
-        folder = folder or self.folder
-        output = folder / self.output.name
-        made = output.read_bytes() if output.exists() else None
-        if whole and self.expected is None:
-            self.expected = made
-        size = None if made is None else len(made)
-        expect(made == self.expected or (not whole and made == self.old),
-               f"the output has {size} bytes and is not {'right' if whole else 'old or new'}")
-        for name, data in self.inputs.items():
-            expect(name == output.name or (folder / name).read_bytes() == data, f"{name} has changed")
-        known = {*self.inputs, "out", "lost+found", *(run_folder.name for run_folder in self.runs)}
-        left = {path.name for path in folder.iterdir()} - known
-        # Between two calls a new file that takes the place of another has a name of its own, and is whole.
-        waits = not whole and self.old is not None
-        waiting = [path for path in folder.glob(f".{output.name}.*.part") if waits]
-        for path in waiting[:1]:
-            expect(self.expected in (None, path.read_bytes()), f"{path.name} is not whole")
-            left.remove(path.name)
-            path.unlink()
-        left |= {path.name for run_folder in self.runs for path in (folder / run_folder.name).iterdir()}
-        expect(not left, f"left behind: {left}")
-
-
 class Soak:
     def __init__(self, programs, disks=()):
         self.programs = programs
@@ -200,12 +77,32 @@ class Soak:
 
     @contextlib.contextmanager
     def start(self, command, **how):
-        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                              env={**os.environ, "LC_ALL": "C"}, **how) as process:
+        with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "LC_ALL": "C"},
+                              **{"stdin": subprocess.DEVNULL, **how}) as process:
             try:
                 yield process
             finally:
                 process.kill()  # one that is stopped would not end when the soak does
+
+    @contextlib.contextmanager
+    def start_job(self, job, in_front=(), **how):
+        """The job, and who writes into its pipe or reads from it. What was read is told when all have ended."""
+        ends = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        with tempfile.TemporaryFile() as got:
+            with contextlib.ExitStack() as others:
+                if job.given is not None:
+                    ends["stdin"] = others.enter_context(subprocess.Popen(
+                        ["head", "-c", str(job.given), job.folder / "in0"], stdout=subprocess.PIPE)).stdout
+                if job.taken is not None:
+                    ends["stdout"] = others.enter_context(subprocess.Popen(
+                        ["head", "-c", str(job.taken)], stdin=subprocess.PIPE, stdout=got)).stdin
+                with self.start([*in_front, *job.command], **ends, **how) as process:
+                    for end in ends.values():
+                        if end != subprocess.DEVNULL:
+                            end.close()
+                    yield process
+            got.seek(0)
+            job.got = got.read()
 
     def one_round(self, chance):
         disk = chance.choice([None, *self.disks])
@@ -224,10 +121,10 @@ class Soak:
     def whole_job(self, job):
         job.prepare()
         began = time.monotonic()
-        with self.start(job.command, stdout=subprocess.DEVNULL) as whole:
+        with self.start_job(job) as whole:
             _, said = whole.communicate()
-        seconds = time.monotonic() - began
-        expect(whole.returncode == 0, f"status {whole.returncode}: {said.decode()}")
+            seconds = time.monotonic() - began
+        expect(job.ended_well(whole.returncode), f"status {whole.returncode}: {said.decode()}")
         job.check(True)
         self.counts["whole"] += 1
         return seconds
@@ -236,22 +133,27 @@ class Soak:
         seconds = self.whole_job(job)
         for _ in range(chance.below(5)):
             job.prepare()
-            with self.start(job.command, stdout=subprocess.DEVNULL) as process:
+            with self.start_job(job) as process:
                 try:
                     process.wait(timeout=chance.part() * seconds * 1.1)
                 except subprocess.TimeoutExpired:
                     process.kill()
                 process.communicate()
-            job.check(process.returncode == 0)
+            job.check(job.ended_well(process.returncode))
             self.counts["killed"] += process.returncode == -signal.SIGKILL
         for _ in range(chance.below(3) if STRACE else 0):
             job.prepare()
-            rule = f"inject={chance.choice(CALLS)}:signal=KILL:when={chance.choice([1, 1, 2, 3, 5, 10])}"
-            with self.start([STRACE, "-f", "-qq", "-o", "/dev/null", "-e", rule, *job.command],
-                            stdout=subprocess.DEVNULL) as process:
+            with self.start_job(job, self.at_call(chance)) as process:
                 process.communicate()
-            job.check(process.returncode == 0)
-            self.counts["killed at calls"] += process.returncode in (-signal.SIGKILL, 128 + signal.SIGKILL)
+            job.check(job.ended_well(process.returncode))
+            self.counts["killed at calls"] += process.returncode == -signal.SIGKILL
+
+    @staticmethod
+    def at_call(chance):
+        """What stands in front of a command that is killed before its n-th call."""
+        call = chance.choice(CALLS)
+        return [STRACE, "-D", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
+                f"inject={call}:signal=KILL:when={chance.choice([1, 1, 2, 3, 5, 10])}"]
 
     def crash_job(self, chance, job, disk):
         """The disk loses what was not synced, while the job runs or as soon as it has ended."""
@@ -259,7 +161,7 @@ class Soak:
         for _ in range(1 + chance.below(3)):
             job.prepare()
             disk.sync()
-            with self.start(job.command, stdout=subprocess.DEVNULL) as process:
+            with self.start_job(job) as process:
                 try:
                     process.wait(timeout=chance.part() * seconds * 1.5)
                 except subprocess.TimeoutExpired:
@@ -268,7 +170,7 @@ class Soak:
                 process.kill()
                 process.communicate()
             try:
-                job.check(process.returncode == 0 and job.syncs, folder)
+                job.check(job.ended_well(process.returncode) and job.syncs, folder)
             finally:
                 disk.end_of_crash()
             self.counts["crashed"] += 1
@@ -374,12 +276,15 @@ def main():
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--python", type=pathlib.Path)
     parser.add_argument("--decisions", type=lambda text: [int(number) for number in text.split(",")])
     options = parser.parse_args()
     print(f"seed: {options.seed}{'' if STRACE else '; no strace here, so none is killed at chosen calls'}", flush=True)
     disks = losing_disks()
     try:
-        sys.exit(run(Soak([str(path.resolve()) for path in options.programs], disks), options))
+        # An interpreter's path, links and all, says where its packages are.
+        python = [str(options.python.absolute())] if options.python else []
+        sys.exit(run(Soak([*(str(path.resolve()) for path in options.programs), *python], disks), options))
     finally:
         for disk in disks:
             disk.close()

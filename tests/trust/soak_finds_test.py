@@ -6,6 +6,7 @@
 With the word `planted` in front, it is one of these programs with a defect in how its output appears.
 """
 
+import hashlib
 import os
 import pathlib
 import random
@@ -14,37 +15,65 @@ import sys
 import tempfile
 import time
 import unittest
+from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from losing_disk import begin_with_own_mounts, losing_disks  # noqa: E402
-from soak import Chance, Soak, Wrong  # noqa: E402
+from random_job import Job, Wrong  # noqa: E402
+from soak import Chance, Soak  # noqa: E402
 
 SEED = int(os.environ.get("VORTEX_TEST_SEED") or random.randrange(2**32))
 ROUNDS = 60
+TO_FILES = [kind for kind in Job.KINDS if kind != "piped"]
 
 
-def planted(defect, program, arguments):
+def made_by(program, arguments, at, cache):
+    """The outputs, by what is behind the name at this place; the first time the program makes them."""
+    made = cache / hashlib.sha256(repr(arguments).encode()).hexdigest()
+    if not made.exists():
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            os.mkdir(f"{folder}/made")
+            subprocess.run([program, *arguments[:at], f"{folder}/made/out", *arguments[at + 1:]], check=True)
+            os.rename(f"{folder}/made", made)
+    return {path.name[len("out"):]: path.read_bytes() for path in sorted(made.iterdir())}
+
+
+def write_torn(output, data):
+    with open(output, "wb", buffering=0) as file:
+        # A part for most of the time: whatever the machine is busy with, who is killed is killed here.
+        ends = time.monotonic() + 0.3
+        while time.monotonic() < ends:
+            os.pwrite(file.fileno(), data[:1], 0)
+        os.pwrite(file.fileno(), data, 0)
+
+
+def write_unsynced(output, data):
+    part = output.parent / f".{output.name}.0.part"
+    part.write_bytes(data)
+    part.rename(output)
+
+
+def leave_runs(program, arguments):
+    """What a run is in stays when nobody reads the output."""
+    run = pathlib.Path(arguments[arguments.index("-T") + 1], "run")
+    run.touch()
+    status = subprocess.run([program, *arguments], check=False).returncode
+    if status < 0:
+        os.kill(os.getpid(), -status)
+    run.unlink()
+    sys.exit(status)
+
+
+def planted(defect, cache, program, arguments):
     """Does what the program does, and has the output appear in another way."""
     if arguments[0] == "array":
         os.execv(program, [program, *arguments])
-    began = time.monotonic()
+    if defect == "untidy":
+        leave_runs(program, arguments)
     at = arguments.index("-o") + 1 if "-o" in arguments else 2 if arguments[0] != "gen" else len(arguments) - 1
-    output = arguments[at]
-    with tempfile.TemporaryDirectory() as folder:
-        inner = [*arguments[:at], f"{folder}/out", *arguments[at + 1:]]
-        subprocess.run([program, *inner], check=True)
-        data = pathlib.Path(folder, "out").read_bytes()
-    if defect == "torn":
-        with open(output, "wb", buffering=0) as file:
-            # A part for most of the time: whatever the machine is busy with, who is killed is killed here.
-            ends = time.monotonic() + 2 * (time.monotonic() - began)
-            while time.monotonic() < ends:
-                os.pwrite(file.fileno(), data[:1], 0)
-            os.pwrite(file.fileno(), data, 0)
-    else:  # unsynced
-        part = pathlib.Path(output).parent / f".{pathlib.Path(output).name}.0.part"
-        part.write_bytes(data)
-        part.rename(output)
+    write = {"torn": write_torn, "unsynced": write_unsynced}
+    for suffix, data in made_by(program, arguments, at, cache).items():
+        write[defect](pathlib.Path(arguments[at] + suffix), data)
 
 
 def size(decisions):
@@ -63,61 +92,68 @@ class SoakFinds(unittest.TestCase):
         for disk in cls.disks:
             disk.close()
 
-    def with_defect(self, defect, folder):
+    def with_defect(self, defect):
         """The programs, and those with the defect."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
         for name, program in zip(("vortex", "vortex-sort", "soak_library"), PROGRAMS):
-            script = folder / name
+            script = pathlib.Path(folder.name) / name
             script.write_text(f'#!/bin/sh\nexec {sys.executable} {os.path.abspath(__file__)} planted {defect} '
-                              f'{program} "$@"\n')
+                              f'{folder.name} {program} "$@"\n')
             script.chmod(0o700)
             yield str(script)
 
-    def found(self, soak, disk):
-        """What is wrong, and the decisions that it takes."""
-        for number in range(ROUNDS):
-            chance = Chance([disk], seed=f"{SEED} {number}")
-            try:
-                soak.one_round(chance)
-            except Wrong as wrong:
-                return str(wrong), chance.made
-        self.fail(f"seed {SEED}: nothing was found")
+    def found(self, soak, disk, kinds, cut=False):
+        """What is wrong with a job of these kinds; cut down, or not."""
+        with mock.patch.object(Job, "KINDS", kinds):
+            for number in range(ROUNDS):
+                chance = Chance([disk], seed=f"{SEED} {number}")
+                try:
+                    soak.one_round(chance)
+                except Wrong as wrong:
+                    return self.cut_down(soak, str(wrong), chance.made) if cut else str(wrong)
+        return self.fail(f"seed {SEED}: nothing was found")
+
+    def cut_down(self, soak, wrong, made):
+        soak.tries = 3
+        wrong, smallest = soak.cut_down(made, wrong)
+        print(f"seed {SEED}: {made} became {smallest}: {wrong}")
+        self.assertLess(size(smallest), size(made))
+        return wrong
 
     def test_an_output_that_is_torn(self):
-        with tempfile.TemporaryDirectory() as folder:
-            soak = Soak(list(self.with_defect("torn", pathlib.Path(folder))))
-            soak.tries = 3
-            wrong, made = self.found(soak, 0)
-            self.assertIn("old or new", wrong)
-            wrong, smallest = soak.cut_down(made, wrong)
-            print(f"seed {SEED}: {made} became {smallest}: {wrong}")
-            self.assertIn("old or new", wrong)
-            self.assertLess(size(smallest), size(made))
+        self.assertIn("old or new", self.found(Soak([*self.with_defect("torn")]), 0, TO_FILES, cut=True))
+
+    def test_parts_that_are_torn(self):
+        self.assertRegex(self.found(Soak([*self.with_defect("torn")]), 0, ["split", "stripes"], cut=True),
+                         r"output (out|in0)\.0.* old or new")
+
+    def test_runs_that_stay_when_nobody_reads(self):
+        self.assertIn("left behind: {'run'}", self.found(Soak([*self.with_defect("untidy")]), 0, ["piped"], cut=True))
 
     def test_an_output_that_is_not_synced(self):
         if not self.disks:
             self.skipTest("there is no disk that loses")
-        with tempfile.TemporaryDirectory() as folder:
-            soak = Soak(list(self.with_defect("unsynced", pathlib.Path(folder))), self.disks)
-            self.assertIn("that loses", self.found(soak, 1)[0])
+        self.assertIn("that loses", self.found(Soak([*self.with_defect("unsynced")], self.disks), 1, TO_FILES))
 
     def test_an_array_that_is_not_synced(self):
         if not self.disks:
             self.skipTest("there is no disk that loses")
         soak = Soak(PROGRAMS, self.disks)
         soak.forgetful = ["forgetful-buffered"]
-        self.assertRegex(self.found(soak, 1)[0], "was flushed before|nobody wrote")
+        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote")
 
     def test_an_array_whose_disk_is_not_flushed(self):
         if not self.caches:
             self.skipTest("there is no disk with a cache that loses")
         soak = Soak(PROGRAMS, self.caches)
         soak.forgetful = ["forgetful-direct"]
-        self.assertRegex(self.found(soak, 1)[0], "was flushed before|nobody wrote")
+        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote")
 
 
 if __name__ == "__main__":
     if sys.argv[1] == "planted":
-        planted(sys.argv[2], sys.argv[3], sys.argv[4:])
+        planted(sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4], sys.argv[5:])
         sys.exit(0)
     begin_with_own_mounts()
     PROGRAMS = [os.path.abspath(program) for program in sys.argv[1:4]]

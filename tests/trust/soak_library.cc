@@ -6,8 +6,11 @@
 //     highest of them says that the disk has it, which is a lie of the forgetful.
 //   soak_library records|lines|sorter|line_sorter|copy IN OUT MEMORY THREADS RUNS...
 //     sorts a file of numbers or of lines, or copies it.
+//   soak_library stripes IN OUT MEMORY THREADS RUNS...
+//     copies a file to OUT.00000, OUT.00001 and so on, one more than threads, and reads it there.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_array.h"
@@ -94,6 +98,26 @@ void copy(const ExternalSortOptions& options) {
   out.finish(in.size());
 }
 
+void stripe(const ExternalSortOptions& options) {
+  std::vector<StripedFile::Part> parts;
+  for (unsigned i = 0; i <= options.resources.threads; ++i) {
+    parts.push_back({options.output + ".0000" + std::to_string(i)});
+  }
+  const StripedFileOptions units{.unit_bytes = std::size_t{1} << 16};  // as in random_job.py
+  FileReader<char> in(options.inputs[0]);
+  {
+    StripedFile file(parts, units);
+    FileWriter<char> out(file.writing_layout(), {.block_bytes = units.unit_bytes, .sync = true});
+    for (std::uint64_t i = 0; i < in.size(); ++i) out.data()[i] = in.data()[i];
+    out.finish(in.size());
+  }
+  StripedFile file(parts, units, in.size());
+  FileReader<char> striped(file.reading_layout(), {.block_bytes = units.unit_bytes});
+  if (!std::equal(in.span().begin(), in.span().end(), striped.span().begin())) {
+    throw Error(EIO, "what the stripes have is not what was written");
+  }
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -111,6 +135,7 @@ int main(int count, char** arguments) {
     if (words[0] == "records") external_sort<std::uint64_t>(records);
     if (words[0] == "sorter") sort_by_sorter(records);
     if (words[0] == "copy") copy(records);
+    if (words[0] == "stripes") stripe(records);
   } catch (const Error& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 2;
