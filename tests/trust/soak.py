@@ -70,8 +70,9 @@ class Soak:
     def __init__(self, programs, disks=()):
         self.programs = programs
         self.disks = list(disks)
-        self.counts = dict.fromkeys(["rounds", "whole", "killed", "killed at calls", "crashed", "arrays killed",
-                                     "arrays crashed"], 0)
+        self.counts = dict.fromkeys(["rounds", "whole", "killed", "killed at calls", "crashed", "crashed at calls",
+                                     "arrays killed", "arrays crashed"], 0)
+        self.calls = CALLS
         self.forgetful = []
         self.tries = TRIES
 
@@ -143,17 +144,36 @@ class Soak:
             self.counts["killed"] += process.returncode == -signal.SIGKILL
         for _ in range(chance.below(3) if STRACE else 0):
             job.prepare()
-            with self.start_job(job, self.at_call(chance)) as process:
+            with self.start_job(job, self.at_call(chance, "KILL", "/dev/null")) as process:
                 process.communicate()
             job.check(job.ended_well(process.returncode))
             self.counts["killed at calls"] += process.returncode == -signal.SIGKILL
 
-    @staticmethod
-    def at_call(chance):
-        """What stands in front of a command that is killed before its n-th call."""
-        call = chance.choice(CALLS)
-        return [STRACE, "-D", "-f", "-qq", "-o", "/dev/null", "-e", f"trace={call}", "-e",
-                f"inject={call}:signal=KILL:when={chance.choice([1, 1, 2, 3, 5, 10])}"]
+    def at_call(self, chance, happens, told):
+        """What stands in front of a command to which a signal comes with its n-th call: KILL before, STOP behind it."""
+        call = chance.choice(self.calls)
+        return [STRACE, "-D", "-f", "-qq", "-o", told, "-e", f"trace={call}", "-e",
+                f"inject={call}:signal={happens}:when={chance.choice([1, 1, 2, 3, 5, 10])}"]
+
+    @contextlib.contextmanager
+    def stopped_job(self, chance, job, seconds):
+        """The job, stopped at a random moment or behind a chosen call, or as soon as it has ended."""
+        if not STRACE or chance.below(2) == 0:
+            with self.start_job(job) as process:
+                try:
+                    process.wait(timeout=chance.part() * seconds * 1.5)
+                except subprocess.TimeoutExpired:
+                    process.send_signal(signal.SIGSTOP)
+                yield process
+            self.counts["crashed"] += 1
+            return
+        reading, writing = os.pipe()
+        with open(reading, encoding="utf-8", errors="replace") as told, self.start_job(
+                job, self.at_call(chance, "STOP", f"/dev/fd/{writing}"), pass_fds=[writing]) as process:
+            os.close(writing)
+            stops = any("stopped by SIGSTOP" in line for line in told)
+            yield process
+        self.counts["crashed at calls" if stops else "crashed"] += 1
 
     def crash_job(self, chance, job, disk):
         """The disk loses what was not synced, while the job runs or as soon as it has ended."""
@@ -161,11 +181,7 @@ class Soak:
         for _ in range(1 + chance.below(3)):
             job.prepare()
             disk.sync()
-            with self.start_job(job) as process:
-                try:
-                    process.wait(timeout=chance.part() * seconds * 1.5)
-                except subprocess.TimeoutExpired:
-                    process.send_signal(signal.SIGSTOP)
+            with self.stopped_job(chance, job, seconds) as process:
                 folder = disk.crash(chance.data()) / job.folder.name
                 process.kill()
                 process.communicate()
@@ -173,7 +189,6 @@ class Soak:
                 job.check(job.ended_well(process.returncode) and job.syncs, folder)
             finally:
                 disk.end_of_crash()
-            self.counts["crashed"] += 1
 
     def try_array(self, chance, folder, disk):
         path, seed = folder / "out", chance.below(2**32)

@@ -6,6 +6,7 @@
 With the word `planted` in front, it is one of these programs with a defect in how its output appears.
 """
 
+import functools
 import hashlib
 import os
 import pathlib
@@ -20,7 +21,7 @@ from unittest import mock
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from losing_disk import begin_with_own_mounts, losing_disks  # noqa: E402
 from random_job import Job, Wrong  # noqa: E402
-from soak import Chance, Soak  # noqa: E402
+from soak import STRACE, Chance, Soak  # noqa: E402
 
 SEED = int(os.environ.get("VORTEX_TEST_SEED") or random.randrange(2**32))
 ROUNDS = 60
@@ -47,10 +48,15 @@ def write_torn(output, data):
         os.pwrite(file.fileno(), data, 0)
 
 
-def write_unsynced(output, data):
+def write_unsynced(output, data, late=False):
+    """Its name comes first; late, its data is synced after that."""
     part = output.parent / f".{output.name}.0.part"
     part.write_bytes(data)
     part.rename(output)
+    for path in [output.parent, output] if late else []:
+        opened = os.open(path, os.O_RDONLY)
+        os.fsync(opened)
+        os.close(opened)
 
 
 def leave_runs(program, arguments):
@@ -71,7 +77,7 @@ def planted(defect, cache, program, arguments):
     if defect == "untidy":
         leave_runs(program, arguments)
     at = arguments.index("-o") + 1 if "-o" in arguments else 2 if arguments[0] != "gen" else len(arguments) - 1
-    write = {"torn": write_torn, "unsynced": write_unsynced}
+    write = {"torn": write_torn, "unsynced": write_unsynced, "late": functools.partial(write_unsynced, late=True)}
     for suffix, data in made_by(program, arguments, at, cache).items():
         write[defect](pathlib.Path(arguments[at] + suffix), data)
 
@@ -79,6 +85,14 @@ def planted(defect, cache, program, arguments):
 def size(decisions):
     """Fewer decisions other than 0 are less, and then smaller ones."""
     return sum(number > 0 for number in decisions), sum(decisions)
+
+
+class AtCalls(Soak):
+    """One whose random moments are all at the beginning."""
+
+    def whole_job(self, job):
+        super().whole_job(job)
+        return 0
 
 
 class SoakFinds(unittest.TestCase):
@@ -135,6 +149,13 @@ class SoakFinds(unittest.TestCase):
         if not self.disks:
             self.skipTest("there is no disk that loses")
         self.assertIn("that loses", self.found(Soak([*self.with_defect("unsynced")], self.disks), 1, TO_FILES))
+
+    def test_an_output_that_is_synced_when_it_has_its_name(self):
+        if not self.disks or not STRACE:
+            self.skipTest("there is no disk that loses, or no strace")
+        soak = AtCalls([*self.with_defect("late")], self.disks)
+        soak.calls = ["fsync"]
+        self.assertIn("old or new", self.found(soak, 1, TO_FILES))
 
     def test_an_array_that_is_not_synced(self):
         if not self.disks:
