@@ -152,8 +152,9 @@ struct ExternalPartitionReport {
 //
 // Inputs are not changed. All parts appear under their names together, when all are whole and
 // synced; a partition that ends before leaves nothing behind. Only a name that cannot be taken at
-// the very end (its folder is gone) leaves those in front of it, and the error says how many.
-// Files of these names are replaced; those of more parts than there are now stay.
+// the very end (its folder is gone) leaves those in front of it, and the error says how many; so
+// does a kill between two names. Files of these names are replaced; those of more parts than there
+// are now stay.
 //
 // Blocks; allocates; uses the SIGSEGV handler; one thread beside those of the disks. Throws Error:
 // EINVAL (length of an input that is no multiple of the record's, splitters out of order, wrong
