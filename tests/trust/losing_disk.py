@@ -74,6 +74,7 @@ class LosingDisk:
                     file.truncate(mib * MIB)
             command(f"mkfs.{kind}", *made, self.image)
             self._mount(self.image, self.folder, options)
+            self.sync()  # which fails where memory has no room for it
         except (Refused, OSError) as refusal:
             self.close()
             raise Refused(f"no {self.kind} by a loop device: {refusal}") from refusal
