@@ -207,8 +207,8 @@ typedef struct vtx_partition_report {
 
 // Divides the records of files into files by ranges of keys, in one pass, stable, within
 // memory_bytes; `report` may be NULL. All parts appear together, when all are whole and synced; one
-// that ends before leaves nothing behind. Blocks. Errors are those of vtx_sort_files(). See
-// external_sort.h.
+// that ends before leaves nothing behind, but for a kill between two names. Blocks. Errors are
+// those of vtx_sort_files(). See external_sort.h.
 VORTEX_EXPORT int vtx_partition_files(const vtx_file_partition* files,
                                       const vtx_record_format* format,
                                       const vtx_sort_resources* resources,
