@@ -11,6 +11,7 @@
 #include "vortex/c.h"
 #include "vortex/external_sort.h"
 #include "vortex/line_sort.h"
+#include "vortex/thread/of_thread.h"
 
 namespace vortex { inline namespace v0 { namespace capi { namespace {
 
@@ -43,8 +44,8 @@ LineSortOptions sort_options_of(const vtx_file_sort* files, const vtx_line_forma
 // What a call tells stays with its thread, whose next call of the kind replaces it.
 template <typename Told>
 Told& keep(Told told) {
-  static thread_local Told kept;
-  return kept = std::move(told);
+  static const OfThread<Told> kept;
+  return kept.get() = std::move(told);
 }
 
 ExternalPartitionOptions partition_options_of(const vtx_file_partition* files,

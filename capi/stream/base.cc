@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <new>
 #include <string>
 #include <utility>
 
@@ -19,13 +20,42 @@
 #include "vortex/fault_dispatcher.h"
 #include "vortex/memory_budget.h"
 #include "vortex/pool/block_memory.h"
+#include "vortex/thread/of_thread.h"
 #include "vortex/version.h"
 
 namespace vortex { inline namespace v0 { namespace capi {
 
-ErrorText& thread_error() noexcept {
-  static thread_local ErrorText text;
+namespace {
+
+// The thread's last call found no memory for a text of its own.
+constinit thread_local bool has_no_text = false;
+
+const OfThread<ErrorText>& texts_of_threads() noexcept {
+  static const OfThread<ErrorText> texts;
+  return texts;
+}
+ErrorText& text_of_all() noexcept {
+  static ErrorText text = ErrorText::of_all();
   return text;
+}
+
+const char* text_of_thread() noexcept {
+  if (has_no_text) return text_of_all().c_str();
+  const ErrorText* const text = texts_of_threads().find();
+  return text == nullptr ? "" : text->c_str();
+}
+
+}  // namespace
+
+ErrorText& thread_error() noexcept {
+  try {
+    ErrorText& text = texts_of_threads().get();
+    has_no_text = false;
+    return text;
+  } catch (const std::bad_alloc&) {
+    has_no_text = true;
+    return text_of_all();
+  }
 }
 
 Stream::FailureCall failure_call(vtx_failure_function tell, void* context) {
@@ -72,7 +102,7 @@ using namespace vortex::capi;
 const char* vtx_version(void) { return vortex::version(); }
 
 const char* vtx_strerror(const void* handle) {
-  if (handle == nullptr) return thread_error().c_str();
+  if (handle == nullptr) return text_of_thread();
   return static_cast<const Handle*>(handle)->error().c_str();
 }
 

@@ -20,7 +20,15 @@ namespace vortex { inline namespace v0 { namespace capi {
 // The text of an error. Setting it never fails: without memory for a text it says that.
 class ErrorText {
  public:
+  ErrorText() = default;
+  // For threads that have no memory for one of their own: nothing is ever set.
+  static ErrorText of_all() noexcept {
+    ErrorText text;
+    text.lost_ = text.is_of_all_ = true;
+    return text;
+  }
   void set(const char* text) noexcept {
+    if (is_of_all_) return;
     try {
       text_ = text;
       lost_ = false;
@@ -35,6 +43,7 @@ class ErrorText {
  private:
   std::string text_;
   bool lost_ = false;
+  bool is_of_all_ = false;
 };
 
 // The base, at offset 0, of all that a handle points to: vtx_strerror() takes any of them.

@@ -2,10 +2,12 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "lines/fields/key_bytes.h"
 #include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
+#include "vortex/thread/of_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -104,8 +106,8 @@ int compare_whole_keys(std::string_view a, std::string_view b, const RecordKeys&
 }
 
 int compare_made_keys(std::string_view a, std::string_view b, const RecordKeys& keys) {
-  thread_local std::string of_a;
-  thread_local std::string of_b;
+  static const OfThread<std::pair<std::string, std::string>> made;
+  auto& [of_a, of_b] = made.get();
   make(a, keys, of_a);
   make(b, keys, of_b);
   return of_a.compare(of_b);

@@ -11,6 +11,7 @@
 #include "lines/record/record_keys.h"
 #include "vortex/error.h"
 #include "vortex/os/write_signals.h"
+#include "vortex/thread/of_thread.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -323,8 +324,8 @@ void KeysOfLongLines::append_whole(std::string_view record, std::string& key) co
 }
 
 int KeysOfLongLines::compare_whole(std::string_view a, std::string_view b) const {
-  thread_local std::string of_a;
-  thread_local std::string of_b;
+  static const OfThread<std::pair<std::string, std::string>> rooms;
+  auto& [of_a, of_b] = rooms.get();
   const int order = keys_.compare_whole(whole(a, of_a), whole(b, of_b));
   keep_little(of_a);
   keep_little(of_b);

@@ -5,6 +5,8 @@
 #include <new>
 #include <utility>
 
+#include "vortex/thread/of_thread.h"
+
 namespace vortex { inline namespace v0 { namespace detail {
 
 namespace {
@@ -33,18 +35,34 @@ struct Kept {
     return *std::min_element(pieces.begin(), pieces.end(),
                              [](const Piece& a, const Piece& b) { return a.bytes < b.bytes; });
   }
+  // The piece takes the place of the smallest that is kept, if it is larger, and becomes the other.
+  void keep(Piece& piece) noexcept {
+    if (Piece& least = smallest(); least.bytes < piece.bytes) std::swap(least, piece);
+    // While the pieces are too large together, the smallest is freed as well.
+    while (bytes() > KeptMemory::kMaxBytes) {
+      Piece* least = nullptr;
+      for (Piece& other : pieces) {
+        if (other.memory != nullptr && (least == nullptr || other.bytes < least->bytes))
+          least = &other;
+      }
+      free_piece(std::exchange(*least, Piece{}));
+    }
+  }
   std::array<Piece, KeptMemory::kMaxKept> pieces;
 };
 
-thread_local Kept kept;
+const OfThread<Kept>& kept_by_threads() noexcept {
+  static const OfThread<Kept> kept;
+  return kept;
+}
 
 }  // namespace
 
 KeptMemory::KeptMemory(std::size_t bytes, bool keep)
     : bytes_(bytes), keep_(keep && bytes <= kMaxBytes) {
-  if (keep_) {
+  if (Kept* const kept = keep_ ? kept_by_threads().find() : nullptr; kept != nullptr) {
     Piece* best = nullptr;
-    for (Piece& piece : kept.pieces) {
+    for (Piece& piece : kept->pieces) {
       if (piece.memory != nullptr && piece.bytes >= bytes &&
           (best == nullptr || piece.bytes < best->bytes))
         best = &piece;
@@ -62,24 +80,21 @@ KeptMemory::KeptMemory(std::size_t bytes, bool keep)
 KeptMemory::~KeptMemory() {
   Piece piece{memory_, bytes_};
   if (keep_) {
-    // This piece takes the place of the smallest that is kept, if it is larger; the other is freed.
-    if (Piece& smallest = kept.smallest(); smallest.bytes < piece.bytes) {
-      std::swap(smallest, piece);
-    }
-    // While the pieces are too large together, the smallest is freed as well.
-    while (kept.bytes() > kMaxBytes) {
-      Piece* least = nullptr;
-      for (Piece& other : kept.pieces) {
-        if (other.memory != nullptr && (least == nullptr || other.bytes < least->bytes))
-          least = &other;
-      }
-      free_piece(std::exchange(*least, Piece{}));
+    try {
+      kept_by_threads().get().keep(piece);
+    } catch (const std::bad_alloc&) {
+      // It is freed.
     }
   }
   free_piece(piece);
 }
 
-std::size_t KeptMemory::kept_bytes() noexcept { return kept.bytes(); }
-void KeptMemory::release() noexcept { kept.clear(); }
+std::size_t KeptMemory::kept_bytes() noexcept {
+  const Kept* const kept = kept_by_threads().find();
+  return kept == nullptr ? 0 : kept->bytes();
+}
+void KeptMemory::release() noexcept {
+  if (Kept* const kept = kept_by_threads().find(); kept != nullptr) kept->clear();
+}
 
 }}}  // namespace vortex::v0::detail
