@@ -10,8 +10,9 @@ namespace vortex::cli {
 namespace {
 
 // The signal that the destructor sends to end the thread, and that the thread sends to wake the
-// thread that made the Interrupt. Nobody else has a use for it, but anybody may send it.
-const int kWake = SIGRTMAX - 1;
+// thread that made the Interrupt. Nobody else has a use for it, but anybody may send it. Sending
+// one of the signals for real-time fails where the queue is full (RLIMIT_SIGPENDING).
+constexpr int kWake = SIGURG;
 constexpr long kFirstPauseMs = 50;
 constexpr long kLongestPauseMs = 10'000;
 // The usual one would be most of what a program with little address space has.

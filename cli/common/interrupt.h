@@ -17,7 +17,7 @@ namespace vortex::cli {
 // nothing else is cut short, and the pauses grow, so that what begins anew each time gets done.
 // The first process of a container, which the kernel spares signals that it does not handle, is
 // asked like any other. Where the system refuses the thread that waits for signals, they do what
-// they did before. To be started before any other thread, one at a time. Uses SIGRTMAX - 1.
+// they did before. To be started before any other thread, one at a time. Uses SIGURG.
 class Interrupt {
  public:
   Interrupt() = default;
