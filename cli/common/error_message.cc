@@ -1,6 +1,7 @@
 #include "cli/common/error_message.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <string_view>
@@ -52,6 +53,17 @@ std::string message_for_people(const std::exception& exception) {
   // The system's word for EINVAL says nothing that the message does not say better.
   const bool by_us = errno_of(exception, 0) == EINVAL;
   return std::string(by_us ? message_of(exception) : std::string_view(exception.what()));
+}
+
+void tell_error(const char* program, const std::exception& exception,
+                std::string_view way_out) noexcept {
+  try {
+    std::string text = printable(message_for_people(exception));
+    if (errno_of(exception, 0) == ENOMEM) text += way_out;
+    std::fprintf(stderr, "%s: %s\n", program, text.c_str());
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "%s: %s\n", program, std::strerror(errno_of(exception, ENOMEM)));
+  }
 }
 
 }  // namespace vortex::cli

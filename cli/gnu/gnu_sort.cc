@@ -244,9 +244,7 @@ int parse_and_run(int argc, char** argv, const char* program) noexcept {
     return error.code;
   } catch (const std::exception& exception) {
     end_process_at_broken_pipe(exception);
-    std::string text(message_for_people(exception));
-    if (errno_of(exception, 0) == ENOMEM) text += "; -S says how much memory is taken";
-    print_error(program, text);
+    tell_error(program, exception, "; -S says how much memory is taken");
   }
   return kExitError;
 }

@@ -372,7 +372,7 @@ int run(int argc, char** argv) noexcept {
     return std::ferror(stderr) != 0 ? kExitError : code;
   } catch (const std::exception& exception) {
     end_process_at_broken_pipe(exception);
-    std::fprintf(stderr, "vortex: %s\n", printable(message_for_people(exception)).c_str());
+    tell_error("vortex", exception);
   }
   return kExitError;
 }

@@ -2,39 +2,17 @@
 // one source file of a program includes it, and the program is listed in test_own_heap.
 #pragma once
 
-#include <atomic>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 
 #include "tests/support/sanitizers.h"
+#include "tests/trust/heap_failure.h"
 
 namespace vortex::test {
 
-// Of all threads of the process.
-struct HeapFailure {
-  std::atomic<bool> armed = false;
-  std::atomic<std::uint64_t> at = 0;  // from 1 on; 0: none
-  std::atomic<bool> lasting = false;
-  std::atomic<std::uint64_t> seen = 0, failed = 0;
-
-  void arm(std::uint64_t allocation, bool and_later) noexcept {
-    seen = failed = 0;
-    at = allocation;
-    lasting = and_later;
-    armed = true;
-  }
-  bool refuses() noexcept {
-    if (!armed) return false;
-    const std::uint64_t count = ++seen;
-    if (at == 0 || count < at || (count > at && !lasting)) return false;
-    ++failed;
-    errno = ENOMEM;
-    return true;
-  }
-};
-inline constinit HeapFailure heap_of_program;
-inline HeapFailure& heap_failure() noexcept { return heap_of_program; }
+inline constinit HeapFailure heap_of_process;
+inline constinit HeapFailure* heap_of_program = &heap_of_process;
+inline HeapFailure& heap_failure() noexcept { return *heap_of_program; }
 
 }  // namespace vortex::test
 
@@ -50,22 +28,22 @@ void* __libc_memalign(std::size_t, std::size_t) noexcept;
 
 // The C++ operators call these.
 void* malloc(std::size_t bytes) noexcept {
-  return vortex::test::heap_of_program.refuses() ? nullptr : __libc_malloc(bytes);
+  return vortex::test::heap_failure().refuses() ? nullptr : __libc_malloc(bytes);
 }
 void* calloc(std::size_t count, std::size_t bytes) noexcept {
-  return vortex::test::heap_of_program.refuses() ? nullptr : __libc_calloc(count, bytes);
+  return vortex::test::heap_failure().refuses() ? nullptr : __libc_calloc(count, bytes);
 }
 void* realloc(void* memory, std::size_t bytes) noexcept {
-  return vortex::test::heap_of_program.refuses() ? nullptr : __libc_realloc(memory, bytes);
+  return vortex::test::heap_failure().refuses() ? nullptr : __libc_realloc(memory, bytes);
 }
 void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
-  return vortex::test::heap_of_program.refuses() ? nullptr : __libc_memalign(alignment, bytes);
+  return vortex::test::heap_failure().refuses() ? nullptr : __libc_memalign(alignment, bytes);
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
   return memalign(alignment, bytes);
 }
 int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) noexcept {
-  if (vortex::test::heap_of_program.refuses()) return ENOMEM;
+  if (vortex::test::heap_failure().refuses()) return ENOMEM;
   *memory = __libc_memalign(alignment, bytes);
   return *memory == nullptr ? ENOMEM : 0;
 }

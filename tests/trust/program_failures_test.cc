@@ -1,7 +1,8 @@
 // The programs, and Python's package, of which one system call fails, the n-th of its kind, once or
-// from then on, the loader's and the allocator's included.
+// from then on, the loader's and the allocator's included; or one allocation.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 
 #include "tests/support/random_seed.h"
 #include "tests/trust/call_tracer.h"
+#include "tests/trust/heap_failure.h"
 #include "tests/trust/whole_jobs.h"
 
 namespace vortex::test::program_failures_test { namespace {
@@ -62,6 +64,56 @@ const Command kCommands[] = {
      3 << 20},
     {"Check", "vortex-sort", {"-c", "IN"}, true, 20, false, false, false},
 };
+
+// What fails, and what an error tells of it.
+struct Cause {
+  std::string name;
+  int error;
+};
+Cause cause_of(std::size_t kind) { return {kFailingCalls[kind].name, kFailingCalls[kind].error}; }
+
+// What a program shares by tests/trust/program_heap.cc.
+class SharedHeap {
+ public:
+  explicit SharedHeap(const std::string& path) {
+    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (ftruncate(file, sizeof(HeapFailure)) != 0) throw std::runtime_error("no file of a heap");
+    failure_ = static_cast<HeapFailure*>(
+        mmap(nullptr, sizeof(HeapFailure), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0));
+    close(file);
+    setenv("VORTEX_FAILING_HEAP", path.c_str(), 1);
+  }
+  ~SharedHeap() {
+    unsetenv("VORTEX_FAILING_HEAP");
+    munmap(failure_, sizeof(HeapFailure));
+  }
+  SharedHeap(const SharedHeap&) = delete;
+  SharedHeap& operator=(const SharedHeap&) = delete;
+
+  // The program itself arms it, when it begins.
+  void plan(std::uint64_t at, bool lasting) noexcept {
+    failure_->arm(at, lasting);
+    failure_->armed = false;
+  }
+  std::uint64_t seen() const noexcept { return failure_->seen; }
+  bool failed() const noexcept { return failure_->failed != 0; }
+
+ private:
+  HeapFailure* failure_;
+};
+
+// nanobind takes these for the arguments of the call below, and ends the process without them.
+constexpr std::uint64_t kOfArguments = 3;
+// Allocations fail in the call alone, not while the interpreter begins or tells of an error.
+constexpr const char* kPythonOfFailingHeap = R"(
+import os, sys, vortex
+heap = os.open(os.environ["VORTEX_FAILING_HEAP"], os.O_WRONLY)
+os.pwrite(heap, bytes([1]), 0)
+try:
+    vortex.sort_file(*sys.argv[1:3], record="lines", memory=1 << 20)
+finally:
+    os.pwrite(heap, bytes([0]), 0)
+)";
 
 class ProgramFailures : public ::testing::TestWithParam<Command> {
  protected:
@@ -136,10 +188,27 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
       for (int i = 0; i < 3; ++i) dup2(ends[i], i);
       for (const int end : ends) close(end);
       setenv("LC_ALL", "C", 1);
+      if (!preloaded_.empty()) setenv("LD_PRELOAD", preloaded_.c_str(), 1);
       tracer_.ledger().armed_by_exec = true;
       execv(program_.c_str(), arguments.data());
       return 96;
     });
+  }
+
+  // False: those of this build have none.
+  bool take_failing_heap() {
+    const char* const folder = std::getenv("VORTEX_FAILING_PROGRAMS");
+    const std::string made =
+        std::string(folder == nullptr ? "" : folder) +
+        (is_python() ? "/libfailing-heap.so" : std::string("/failing-") + GetParam().program);
+    if (access(made.c_str(), R_OK) != 0) return false;
+    if (is_python()) {
+      preloaded_ = made;
+      words_[2] = kPythonOfFailingHeap;
+    } else {
+      program_ = words_[0] = made;
+    }
+    return true;
   }
 
   // Parts that are there are whole, all of them where the program has ended well, and go.
@@ -160,12 +229,11 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
   }
 
   // What is wrong with an end; empty: nothing.
-  std::string complaint(const TracedEnd& end, std::size_t kind) {
+  std::string complaint(const TracedEnd& end, const Cause& cause) {
     if (end.hung) return "it hangs\n" + end.waits;
     const std::string told = text_of(outside_.file("stderr"));
     if (!WIFEXITED(end.status)) return "signal " + std::to_string(WTERMSIG(end.status)) + told;
     const int status = WEXITSTATUS(end.status);
-    const std::string name = kFailingCalls[kind].name;
     std::string wrong;
     if (GetParam().stdout_is_the_output && status != 0) {
       place_.restore();  // what is written in place may be a part
@@ -173,20 +241,20 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
     if (GetParam().parts != 0) wrong = complaint_of_parts(status == 0);
     if (wrong.empty()) {
       wrong = place_.complaint(status == 0 && GetParam().has_output, expected_,
-                               name.starts_with("unlink"));
+                               cause.name.starts_with("unlink"));
     }
     if (!wrong.empty()) return wrong + ", status " + std::to_string(status) + ": " + told;
     const bool answers = !GetParam().has_output && GetParam().parts == 0;
     if (status == 0 || (status == 1 && answers)) return {};
     if (status != (is_python() ? 1 : 2)) return "status " + std::to_string(status) + ": " + told;
     if (is_python()) {
-      const std::string number = "[Errno " + std::to_string(kFailingCalls[kind].error) + "]";
-      for (const std::string& cause : {number, std::string("MemoryError")}) {
-        if (told.find(cause) != std::string::npos) return {};
+      const std::string number = "[Errno " + std::to_string(cause.error) + "]";
+      for (const std::string& word : {number, std::string("MemoryError")}) {
+        if (told.find(word) != std::string::npos) return {};
       }
     }
-    const bool can_tell = name.substr(0, 5) != "write";
-    if (can_tell && told.find(std::strerror(kFailingCalls[kind].error)) == std::string::npos) {
+    const bool can_tell = cause.name.substr(0, 5) != "write";
+    if (can_tell && told.find(std::strerror(cause.error)) == std::string::npos) {
       return "the cause is not told: " + told;
     }
     return {};
@@ -195,7 +263,7 @@ class ProgramFailures : public ::testing::TestWithParam<Command> {
   CallTracer tracer_;
   Place place_;
   TemporaryFolder outside_{fast_folder()};
-  std::string program_, expected_;
+  std::string program_, expected_, preloaded_;
   std::vector<std::string> words_, parts_;
 };
 
@@ -205,7 +273,7 @@ TEST_P(ProgramFailures, OfASystemCall) {
   CallLedger& ledger = tracer_.ledger();
   ledger.arm(0, false);
   ledger.disarm();
-  ASSERT_EQ(complaint(run(all), 0), "");
+  ASSERT_EQ(complaint(run(all), cause_of(0)), "");
   std::vector<std::uint64_t> counts;
   for (const auto& count : ledger.seen) counts.push_back(count);
   // What the loader, the heap and the library of C++ ask for before main() is theirs.
@@ -234,11 +302,39 @@ TEST_P(ProgramFailures, OfASystemCall) {
         ledger.disarm();
         ++ledger.steps;
         const TracedEnd end = run({kind});
-        EXPECT_EQ(complaint(end, kind), "") << GetParam().name << ": " << kFailingCalls[kind].name
-                                            << ' ' << at << (lasting ? " and all later" : "");
+        EXPECT_EQ(complaint(end, cause_of(kind)), "")
+            << GetParam().name << ": " << kFailingCalls[kind].name << ' ' << at
+            << (lasting ? " and all later" : "");
         if (ledger.failed == 0) break;
         ++injected;
       }
+    }
+  }
+  std::printf("%llu failures\n", static_cast<unsigned long long>(injected));
+}
+
+// What threads, the C library and the library of C++ take included.
+TEST_P(ProgramFailures, OfAnAllocation) {
+  if (!take_failing_heap()) GTEST_SKIP() << "no program has a heap that fails";
+  SharedHeap heap(outside_.file("heap"));
+  const Cause cause{"allocation", ENOMEM};
+  heap.plan(0, false);
+  ASSERT_EQ(complaint(run({}), cause), "");
+  const std::uint64_t some = is_python() ? 6 : GetParam().bytes <= 50'000 ? 60 : 20;
+  const std::uint64_t step = std::max<std::uint64_t>(heap.seen() / some, 1);
+  std::printf("%llu allocations\n", static_cast<unsigned long long>(heap.seen()));
+  auto random = test_random();
+  std::uint64_t injected = 0;
+  for (const bool lasting : {false, true}) {
+    const std::uint64_t first = is_python() ? kOfArguments + 1 : 1;
+    for (std::uint64_t at = first;;
+         at += long_tests() || at < first + 2 ? 1 : 1 + random() % (2 * step)) {
+      heap.plan(at, lasting);
+      ++tracer_.ledger().steps;
+      EXPECT_EQ(complaint(run({}), cause), "")
+          << GetParam().name << ": allocation " << at << (lasting ? " and all later" : "");
+      if (!heap.failed()) break;
+      ++injected;
     }
   }
   std::printf("%llu failures\n", static_cast<unsigned long long>(injected));
