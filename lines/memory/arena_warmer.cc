@@ -59,10 +59,14 @@ void ArenaWarmer::note(const char* front, const char* back) {
 }
 
 // Takes no lock: in a forked child nobody would let go of it.
-void ArenaWarmer::stop() {
+void ArenaWarmer::stop() noexcept {
   stopped_.store(true, std::memory_order_relaxed);
   changed_.notify();
-  task_.finish();
+  try {
+    task_.finish();
+  } catch (...) {
+    // What it has not touched whoever fills the arena touches.
+  }
 }
 
 // To be called with the lock held. Returns nothing where enough is resident.

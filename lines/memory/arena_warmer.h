@@ -28,7 +28,7 @@ class ArenaWarmer {
   // Tells that the memory in front of `front` and from `back` on is in use.
   void note(const char* front, const char* back);
   // Nothing more is touched when this returns.
-  void stop();
+  void stop() noexcept;
 
  private:
   struct Range {

@@ -35,13 +35,19 @@ struct FailingCall {
   const char* name;
   unsigned number;
   int error;
+  unsigned device = 0;  // of ioctl(2): whose requests alone; 0: of all others
 };
 
 // On all architectures; headers before Linux 6.5 lack it.
 inline constexpr unsigned kCachestat = 451;
 
+// The letter of userfaultfd's requests, and those that end an access: waking, which cannot fail,
+// and poisoning, for which the kernel needs a page table at most.
+inline constexpr unsigned kUserfaultfd = 0xAA, kUserfaultfdWake = 0x02, kUserfaultfdPoison = 0x08;
+
 // What may fail while programs run. Calls that cannot (close() gives the descriptor back whatever
-// it returns), and those that only ask or wait, are left out.
+// it returns), and those that only ask or wait, are left out, and so is brk(2), which the heap
+// alone makes.
 inline constexpr FailingCall kFailingCalls[] = {
     {"mmap", SYS_mmap, ENOMEM},
     {"mremap", SYS_mremap, ENOMEM},
@@ -49,6 +55,8 @@ inline constexpr FailingCall kFailingCalls[] = {
     {"madvise", SYS_madvise, ENOMEM},
     {"mprotect", SYS_mprotect, ENOMEM},
     {"mlock", SYS_mlock, ENOMEM},
+    {"msync", SYS_msync, ENOMEM},
+    {"fadvise64", SYS_fadvise64, EINVAL},
     {"memfd_create", SYS_memfd_create, EMFILE},
     {"openat", SYS_openat, EMFILE},
     {"ftruncate", SYS_ftruncate, EIO},
@@ -73,6 +81,8 @@ inline constexpr FailingCall kFailingCalls[] = {
     {"statfs", SYS_statfs, EIO},
     {"fcntl", SYS_fcntl, EBADF},
     {"ioctl", SYS_ioctl, EIO},
+    {"userfaultfd", SYS_userfaultfd, EMFILE},
+    {"ioctl of userfaultfd", SYS_ioctl, ENOMEM, kUserfaultfd},
     {"renameat", SYS_renameat, EIO},
     {"renameat2", SYS_renameat2, EIO},
     {"linkat", SYS_linkat, EIO},
@@ -331,9 +341,13 @@ class CallTracer {
   // 0: the call is made.
   int error_of(const seccomp_notif& question) {
     if (!ledger_->armed) return 0;
-    const auto* const call = std::find_if(
-        std::begin(kFailingCalls), std::end(kFailingCalls),
-        [&](const auto& one) { return one.number == static_cast<unsigned>(question.data.nr); });
+    const bool of_userfaultfd =
+        question.data.nr == SYS_ioctl && (question.data.args[1] >> 8 & 0xFF) == kUserfaultfd;
+    const auto* const call =
+        std::find_if(std::begin(kFailingCalls), std::end(kFailingCalls), [&](const auto& one) {
+          return one.number == static_cast<unsigned>(question.data.nr) &&
+                 one.device == (of_userfaultfd ? kUserfaultfd : 0);
+        });
     if (call == std::end(kFailingCalls) || !can_fail(question)) return 0;
     const std::uint64_t count = ++ledger_->seen[static_cast<std::size_t>(call - kFailingCalls)];
     const std::uint64_t at = ledger_->at;
@@ -342,14 +356,21 @@ class CallTracer {
     return ledger_->interrupted ? EINTR : call->error;
   }
 
-  // Reading and writing a counter (eventfd), by which threads wake each other, can only wait.
+  // Reading and writing a counter (eventfd), by which threads wake each other, can only wait, and
+  // so can reading faults.
   static bool can_fail(const seccomp_notif& question) {
+    if (question.data.nr == SYS_ioctl) {
+      const std::uint64_t request = question.data.args[1] & 0xFFFF;
+      return request != (kUserfaultfd << 8 | kUserfaultfdWake) &&
+             request != (kUserfaultfd << 8 | kUserfaultfdPoison);
+    }
     if (question.data.nr != SYS_read && question.data.nr != SYS_write) return true;
     const std::string link =
         "/proc/" + std::to_string(question.pid) + "/fd/" + std::to_string(question.data.args[0]);
     std::array<char, 64> target{};
     const ssize_t length = readlink(link.c_str(), target.data(), target.size() - 1);
-    return length < 0 || std::string_view(target.data()) != "anon_inode:[eventfd]";
+    const std::string_view what(target.data());
+    return length < 0 || (what != "anon_inode:[eventfd]" && what != "anon_inode:[userfaultfd]");
   }
 
   const int patience_;
