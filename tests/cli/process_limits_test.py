@@ -106,10 +106,6 @@ class Memory(Limits):
         self.assertIn("File too large", errors)
         self.assertEqual(sorted(os.listdir(self.folder)), ["in"])
 
-    def test_a_sort_ends_where_no_signal_can_be_queued(self):
-        self.put("in", self.lines(200_000))
-        self.compare("in", limit=under({resource.RLIMIT_SIGPENDING: 0}))
-
     def test_marks_that_do_not_fit_are_an_error(self):
         self.put("in", b"x" * (16 * MIB) + b"\n")
         code, _, errors = self.outcome(OURS, "--debug", "-S64M", *[f"-k1.{16 * MIB}"] * 40, "in",
@@ -193,6 +189,10 @@ class Memory(Limits):
 @unittest.skipIf(os.geteuid() != 0, "only root can become a user who has no threads yet")
 @unittest.skipIf(SANITIZED, "sanitizers start threads of their own")
 class Threads(Limits):
+    def test_a_sort_ends_where_no_signal_can_be_queued(self):
+        self.put("in", self.lines(200_000))
+        self.compare("in", limit=under({resource.RLIMIT_SIGPENDING: 0}))
+
     def test_sorts_do_with_the_threads_there_are(self):
         data = self.lines(200_000)  # 5.5 MB
         self.put("in", data)
