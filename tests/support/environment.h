@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "vortex/os/names.h"
@@ -44,5 +45,38 @@ inline bool in_ci() {
     GTEST_SKIP() << reason;                                                              \
   } while (false)
 // NOLINTEND(bugprone-macro-parentheses)
+
+// vm.overcommit_memory=2 while it lives, where it is so anyway, or where the machine is the test's
+// own ($VORTEX_OWN_MACHINE): the setting is the whole machine's.
+class StrictOvercommit {
+ public:
+  StrictOvercommit() : before_(mode()) {
+    if (before_ != kStrict && std::getenv("VORTEX_OWN_MACHINE") != nullptr) set(kStrict);
+  }
+  ~StrictOvercommit() {
+    if (mode() != before_) set(before_);
+  }
+  StrictOvercommit(const StrictOvercommit&) = delete;
+  StrictOvercommit& operator=(const StrictOvercommit&) = delete;
+
+  // Why it is not; empty: it is.
+  static std::string refusal() {
+    const int now = mode();
+    return now == kStrict ? "" : "vm.overcommit_memory is " + std::to_string(now) + ", not 2";
+  }
+
+ private:
+  static constexpr int kStrict = 2;
+  static constexpr const char* kSetting = "/proc/sys/vm/overcommit_memory";
+
+  static int mode() {
+    int mode = 0;
+    std::ifstream(kSetting) >> mode;
+    return mode;
+  }
+  static void set(int mode) { std::ofstream(kSetting) << mode; }
+
+  const int before_;
+};
 
 }  // namespace vortex::test

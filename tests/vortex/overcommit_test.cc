@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/environment.h"
 #include "tests/support/error_of.h"
 #include "vortex/block_pool.h"
 #include "vortex/pipeline.h"
@@ -20,14 +21,15 @@ namespace vortex::overcommit_test { namespace {
 class Overcommit : public testing::TestWithParam<PoolKind> {
  protected:
   void SetUp() override {
-    int mode = 0;
-    std::ifstream("/proc/sys/vm/overcommit_memory") >> mode;
-    if (mode != 2) GTEST_SKIP() << "vm.overcommit_memory is " << mode << ", not 2";
+    if (const std::string refusal = strict_.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
   }
 
   BlockPoolOptions options(std::size_t pool_bytes) const {
     return {.pool_bytes = pool_bytes, .kind = GetParam()};
   }
+
+ private:
+  const test::StrictOvercommit strict_;
 };
 INSTANTIATE_TEST_SUITE_P(, Overcommit, testing::Values(PoolKind::kMoves, PoolKind::kAliases));
 
