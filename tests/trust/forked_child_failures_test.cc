@@ -54,7 +54,9 @@ TEST(ForkedChildFailures, EndNeitherChildNorStream) {
                                         << ": status " << end.status << end.waits;
         if (ledger.failed == 0) break;
       }
-      if (name == "msync") EXPECT_NE(ledger.seen[kind_of(name)], 0U);
+      if (name == "msync") {
+        EXPECT_NE(ledger.seen[kind_of(name)], 0U);
+      }
     }
   }
 }
