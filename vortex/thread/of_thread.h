@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <memory>
 #include <new>
 
@@ -12,13 +13,20 @@ namespace vortex { inline namespace v0 {
 
 // An object of each thread, which goes when the thread ends. For a thread_local one with a
 // destructor the C library ends the process where there is no memory to note it; here an exception
-// tells of it. Of static storage: what the main thread has stays until the process ends.
+// tells of it. Of static storage: where that ends, with the process or with a library that is
+// unloaded, threads have none any more, and what they had stays.
 template <typename Object>
 class OfThread {
  public:
   OfThread() noexcept
       : has_key_(pthread_key_create(
                      &key_, [](void* object) { delete static_cast<Object*>(object); }) == 0) {}
+  // Nothing of what may be unloaded now is called when threads end; some may go on meanwhile.
+  ~OfThread() {
+    if (has_key_.exchange(false)) pthread_key_delete(key_);
+  }
+  OfThread(const OfThread&) = delete;
+  OfThread& operator=(const OfThread&) = delete;
 
   // The calling thread's; null while it has none.
   Object* find() const noexcept {
@@ -34,7 +42,7 @@ class OfThread {
 
  private:
   pthread_key_t key_ = 0;
-  const bool has_key_;
+  std::atomic<bool> has_key_;
 };
 
 }}  // namespace vortex::v0
