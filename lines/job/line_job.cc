@@ -69,7 +69,6 @@ void LineJob::start(std::optional<std::uint64_t> bytes) {
   // An input that is longer than the arena does not fit in memory; a shorter one may.
   divide(plan_.threads > 1 && bytes && *bytes > plan_.arena_bytes ? 2 : 1);
   begin_texts();
-  find_equal();
   cold_arenas_ = plan_.threads > 1 ? arenas_.size() : 0;
   fill(0);
 }

@@ -142,7 +142,6 @@ class LineJob final {
   void put_pieces(std::size_t count);
   std::size_t put_together(std::size_t first, std::size_t end);
   void push_all(const RecordPiece& piece);
-  void find_equal();
   void forget_recent() noexcept;
   void note_filled();
   void divide(unsigned parts);

@@ -257,20 +257,15 @@ void LineJob::refuse(std::string_view record) const {
                           format_bytes(plan_.memory_bytes));
 }
 
-// The threads share out the memory for keys that have come lately: each knows those of its records.
-void LineJob::find_equal() {
-  if (!order_.unique && !order_.counted) return;
-  const std::size_t share = plan_.arena_bytes / (pieces_.size() + 1);
-  recent_.emplace(share, order_);
-  for (const auto& piece : pieces_) piece->find_equal(share, order_);
-}
-
 void LineJob::forget_recent() noexcept {
   if (recent_) recent_->forget();
   for (const auto& piece : pieces_) piece->forget();
 }
 
 void LineJob::begin_texts() {
+  constexpr std::size_t kTableShare = 64;  // of the arena
+  const bool finds_equal = order_.unique || order_.counted;
+  if (finds_equal) recent_.emplace(plan_.arena_bytes / kTableShare, order_);
   pieces_.clear();
   text_bytes_ = piece_bytes_ = plan_.text_bytes;
   const RecordKeys* const keys = line_order_.keys.get();
@@ -279,6 +274,7 @@ void LineJob::begin_texts() {
   try {
     while (threads > 1 && pieces_.size() < threads) {
       pieces_.push_back(std::make_unique<RecordPiece>(plan_.text_bytes, keys));
+      if (finds_equal) pieces_.back()->find_equal(order_);
     }
   } catch (const std::bad_alloc&) {
     pieces_.clear();  // one thread takes everything
@@ -330,7 +326,7 @@ void LineJob::put_pieces(std::size_t count) {
 }
 
 // Puts the records of pieces [first, end) into the arena by all threads, as far as it has room for
-// all of a piece and none has to be looked at alone. Returns how many pieces.
+// all of a piece; none where the first of all records are wanted. Returns how many pieces.
 std::size_t LineJob::put_together(std::size_t first, std::size_t end) {
   if (first_->is_limited()) return 0;
   LineArena& arena = *arenas_[filling_];

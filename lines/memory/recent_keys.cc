@@ -9,10 +9,8 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// The cache of a core holds the table, which takes no more than a part in 64 of the records'
-// memory.
+// The cache of a core holds the table.
 constexpr std::size_t kMaxPlaces = std::size_t{1} << 15;
-constexpr std::size_t kShare = 64;
 // One key in this many must be found for the search to go on; else it pauses.
 constexpr std::uint64_t kSample = 4096;
 constexpr std::uint64_t kWorthwhile = 16;
@@ -30,11 +28,10 @@ std::uint64_t hash_of(std::string_view key, std::uint64_t first_chunk) noexcept 
 
 }  // namespace
 
-RecentKeys::RecentKeys(std::size_t arena_bytes, const StoredOrder& order)
+RecentKeys::RecentKeys(std::size_t most_bytes, const StoredOrder& order)
     : order_(order),
       by_record_(order.counted || order.whole_keys != nullptr),
-      table_(std::bit_floor(
-          std::clamp<std::size_t>(arena_bytes / kShare / sizeof(Place), 2, kMaxPlaces))),
+      table_(std::bit_floor(std::clamp<std::size_t>(most_bytes / sizeof(Place), 2, kMaxPlaces))),
       shift_(64 - std::countr_zero(table_.size())) {}
 
 void RecentKeys::find(std::string_view bytes) noexcept {
@@ -65,6 +62,7 @@ bool RecentKeys::contains(std::string_view key, std::string_view record) noexcep
     if (slot_->repeats == kMaxRepeats) return false;
     ++slot_->repeats;
   }
+  slot_->found = true;
   ++found_;
   return true;
 }

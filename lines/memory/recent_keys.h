@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lines/memory/string_sort.h"
@@ -11,8 +12,9 @@
 
 namespace vortex { inline namespace v0 {
 
-// A hash table in which a later key replaces one with the same place: it finds many of the equal
-// keys, and a sort finds the others. Where few are equal it looks at a few keys now and then only.
+// A hash table in which a later key replaces one with the same place, unless that has been found
+// since the last one wanted the place: it finds many of the equal keys, and a sort finds the
+// others. Where few are equal it looks at a few keys now and then only.
 // With a unique order it looks for the keys of the records, or for their bytes where keys were
 // shortened. With a counted order it looks for the bytes, and the entry of the first record counts
 // the others.
@@ -24,8 +26,8 @@ namespace vortex { inline namespace v0 {
 // moves, ends, or is asked for its count.
 class RecentKeys {
  public:
-  // Its own memory is a small part of `arena_bytes`, the memory of the records.
-  RecentKeys(std::size_t arena_bytes, const StoredOrder& order);
+  // Takes no more than so much memory, and 1 MiB.
+  RecentKeys(std::size_t most_bytes, const StoredOrder& order);
 
   // Returns whether an equal key is known; a counted order counts it then. If not, note() may be
   // called with the entry of this record.
@@ -33,9 +35,9 @@ class RecentKeys {
   // Whether none of the next `keys` is looked at; they are passed over then.
   bool passes(std::uint64_t keys) noexcept;
   void note(IndexEntry& entry) noexcept {
-    if (slot_ == nullptr) return;
+    if (slot_ == nullptr || std::exchange(slot_->found, false)) return;
     give_count(*slot_);
-    *slot_ = {chunk_, stored_at(entry), &entry, 0};
+    *slot_ = {chunk_, stored_at(entry), &entry};
   }
   // The same of one that was asked for before others.
   void note(std::string_view key, std::string_view record, IndexEntry& entry) noexcept {
@@ -49,7 +51,8 @@ class RecentKeys {
     std::uint64_t chunk = 0;  // the first of the key
     const char* stored = nullptr;
     IndexEntry* entry = nullptr;
-    std::uint64_t repeats = 0;  // not yet given to the entry
+    std::uint32_t repeats = 0;  // not yet given to the entry
+    bool found = false;
   };
 
   void find(std::string_view bytes) noexcept;

@@ -16,6 +16,7 @@ constexpr std::size_t kBytesOfRecord = 16;
 // that would keep it.
 RecordPiece::RecordPiece(std::size_t bytes, const RecordKeys* keys)
     : keys_(keys),
+      most_bytes_(bytes),
       most_key_bytes_(bytes + bytes / 2),
       room_(std::make_unique_for_overwrite<char[]>(bytes + 2 * kLongRecord)),
       found_(bytes / kBytesOfRecord + 1) {
@@ -93,6 +94,12 @@ void RecordPiece::take_short() {
 
 std::uint64_t RecordPiece::stored_bytes_of(std::size_t index) const noexcept {
   return vortex::stored_bytes(key(index), record(index), keys_ != nullptr);
+}
+
+void RecordPiece::find_equal(const StoredOrder& order) {
+  constexpr std::size_t kTableShare = 2;  // of kTimesText
+  recent_.emplace(kTableShare * most_bytes_, order);
+  left_.reserve(found_.size() + found_.size() / 2);
 }
 
 void RecordPiece::leave_out_known() {

@@ -22,10 +22,11 @@ namespace vortex { inline namespace v0 {
 // their keys. They lie in a text, or are given one by one. One thread at a time.
 class RecordPiece {
  public:
-  // The memory that it takes for each byte of a text.
-  static constexpr std::uint64_t kTimesText = 6;
+  // The memory that it takes for each byte of a text, with two for its table.
+  static constexpr std::uint64_t kTimesText = 8;
 
-  // For `bytes` and a record at most. `keys` may be null, and outlives this. Allocates.
+  // For `bytes` and a record at most; of records that are given, half as many bytes more. `keys`
+  // may be null, and outlives this. Allocates.
   RecordPiece(std::size_t bytes, const RecordKeys* keys);
   RecordPiece(const RecordPiece&) = delete;
   RecordPiece& operator=(const RecordPiece&) = delete;
@@ -38,10 +39,7 @@ class RecordPiece {
 
   // Of an order that drops or counts equal records: a table of its own for those that it puts, see
   // RecentKeys. Allocates.
-  void find_equal(std::size_t arena_bytes, const StoredOrder& order) {
-    recent_.emplace(arena_bytes, order);
-    left_.reserve(found_.size());
-  }
+  void find_equal(const StoredOrder& order);
   // Leaves out records of which one that is equal is known. To be called once for what has been
   // found, if at all: they are counted.
   void leave_out_known();
@@ -80,6 +78,7 @@ class RecordPiece {
   }
 
   const RecordKeys* const keys_;
+  const std::size_t most_bytes_;
   const std::size_t most_key_bytes_;
   std::unique_ptr<char[]> room_;
   std::vector<std::string_view> found_;    // of a text

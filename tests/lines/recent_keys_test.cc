@@ -21,7 +21,7 @@
 
 namespace vortex::test::recent_keys_test { namespace {
 
-constexpr std::size_t kArenaBytes = std::size_t{1} << 20;
+constexpr std::size_t kTableBytes = std::size_t{16} << 10;
 
 // Records as an arena stores them.
 class Stored {
@@ -69,7 +69,7 @@ StoredOrder counted_order(bool has_keys) {
 TEST(RecentKeys, FindsOnlyWhatWasNoted) {
   for (const bool has_keys : {false, true}) {
     const std::uint64_t seed = test_seed();
-    RecentKeys recent(kArenaBytes, unique_order(has_keys));
+    RecentKeys recent(kTableBytes, unique_order(has_keys));
     Stored stored(has_keys);
     std::set<std::string> noted;
     std::uint64_t found = 0;
@@ -93,7 +93,7 @@ TEST(RecentKeys, FindsOnlyWhatWasNoted) {
 TEST(RecentKeys, WhatIsForgottenIsNotLookedAt) {
   for (const bool has_keys : {false, true}) {
     for (const std::string_view key : {"short", "longer than the eight bytes of a chunk"}) {
-      RecentKeys recent(kArenaBytes, unique_order(has_keys));
+      RecentKeys recent(kTableBytes, unique_order(has_keys));
       Stored stored(has_keys);
       EXPECT_FALSE(recent.contains(key, key));
       recent.note(stored.add(key));
@@ -111,7 +111,7 @@ TEST(RecentKeys, WhatIsForgottenIsNotLookedAt) {
 TEST(RecentKeys, CountsRecordsWhoseBytesAreTheSame) {
   for (const bool has_keys : {false, true}) {
     const std::uint64_t seed = test_seed();
-    RecentKeys recent(kArenaBytes, counted_order(has_keys));
+    RecentKeys recent(kTableBytes, counted_order(has_keys));
     Stored stored(has_keys);
     std::map<std::string, std::uint64_t> expected;
     std::vector<std::pair<std::string, IndexEntry*>> entries;
@@ -135,18 +135,36 @@ TEST(RecentKeys, CountsRecordsWhoseBytesAreTheSame) {
   }
 }
 
+// Rare keys do not drive out one that is found again and again.
+TEST(RecentKeys, WhatIsFoundKeepsItsPlace) {
+  RecentKeys recent(1, unique_order(false));  // two places
+  Stored stored(false);
+  EXPECT_FALSE(recent.contains("often", "often"));
+  recent.note(stored.add("often"));
+  const auto note_other = [&](int number) {
+    const std::string other = "rare " + std::to_string(number);
+    if (!recent.contains(other, other)) recent.note(stored.add(other));
+  };
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(recent.contains("often", "often")) << i;
+    note_other(i);
+  }
+  for (int i = 100; i < 200; ++i) note_other(i);
+  EXPECT_FALSE(recent.contains("often", "often"));
+}
+
 // Records that threads take piece by piece: each piece knows those that it has put.
 TEST(RecordPieces, LeaveOutWhatTheyHavePut) {
   constexpr std::size_t kPieces = 3, kRecords = 1000;
   for (const bool counted : {false, true}) {
     const std::uint64_t seed = test_seed();
     const StoredOrder order = counted ? counted_order(false) : unique_order(false);
-    std::vector<char> memory(16 * kArenaBytes);
+    std::vector<char> memory(std::size_t{16} << 20);
     LineArena arena(memory, order);
     std::vector<std::unique_ptr<RecordPiece>> pieces;
     for (std::size_t i = 0; i < kPieces; ++i) {
-      pieces.push_back(std::make_unique<RecordPiece>(kArenaBytes, nullptr));
-      pieces.back()->find_equal(kArenaBytes, order);
+      pieces.push_back(std::make_unique<RecordPiece>(std::size_t{64} << 10, nullptr));
+      pieces.back()->find_equal(order);
     }
     std::map<std::string_view, std::uint64_t> expected;
     std::deque<std::string> made;
@@ -186,7 +204,7 @@ TEST(RecordPieces, LeaveOutWhatTheyHavePut) {
 
 // A table is not asked for ever where nothing is equal: it goes on later.
 TEST(RecentKeys, PausesWhereFewAreEqual) {
-  RecentKeys recent(kArenaBytes, unique_order(false));
+  RecentKeys recent(kTableBytes, unique_order(false));
   Stored stored(false);
   IndexEntry& first = stored.add("the first of all the keys");
   const auto contains = [&recent](std::string_view key) { return recent.contains(key, key); };
