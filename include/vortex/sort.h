@@ -128,7 +128,7 @@ void sort_structs(T* records, std::size_t count, const SortKey& key, const SortO
 // Sorts records by `key(record)`, an integer or floating-point number; always stable. The array is
 // sorted where it is: up to 512 KiB of it with as much memory again (8 bytes a record at least), 32
 // bytes a record and 28 KiB, beyond that with up to about 7 MiB of extra memory and 1% (for the
-// lists of its 4 KiB chunks); with several threads, up to 9 MiB for each of up to 128, 1 MiB and
+// lists of its chunks); with several threads, up to 9 MiB for each of up to 128, 1 MiB and
 // 1%. Throws std::bad_alloc, with nothing moved. Thread-safe for different arrays. Takes at most 64
 // KiB of the stack and 256 times the size of a record, whatever the keys. A VanishingArray is
 // sorted by moving its blocks (radix_sort.h).

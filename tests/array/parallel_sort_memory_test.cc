@@ -121,16 +121,25 @@ void expect_little_promised() {
   }
 }
 
+template <std::size_t bytes>
+void expect_little_of_size() {
+  expect_little_promised<SizedRecord<bytes>, KeyOfSized<bytes>>();
+}
+template <std::size_t... numbers>
+void expect_little_of_sizes(std::index_sequence<numbers...>) {
+  (expect_little_of_size<12 + 4 * numbers>(), ...);
+}
+
 TEST(ParallelSortMemory, AsLittleAsItPromises) {
   expect_little_promised<std::uint64_t, KeyOfWord>();
   expect_little_promised<Pair64, KeyOfPair>();
-  expect_little_promised<SizedRecord<12>, KeyOfSized<12>>();
-  expect_little_promised<SizedRecord<24>, KeyOfSized<24>>();
-  expect_little_promised<SizedRecord<36>, KeyOfSized<36>>();
-  expect_little_promised<SizedRecord<100>, KeyOfSized<100>>();
-  expect_little_promised<SizedRecord<136>, KeyOfSized<136>>();
-  expect_little_promised<SizedRecord<205>, KeyOfSized<205>>();
-  expect_little_promised<SizedRecord<kMaxCarriedBytes>, KeyOfSized<kMaxCarriedBytes>>();
+  static_assert(12 + 4 * 61 == kMaxCarriedBytes);
+  expect_little_of_sizes(std::make_index_sequence<62>());
+  // Chunks of which are a little less than 4 KiB, or more.
+  expect_little_of_size<205>();
+  expect_little_of_size<235>();
+  expect_little_of_size<249>();
+  expect_little_of_size<255>();
 }
 
 // Records that are not carried have their places sorted, and move once.

@@ -106,7 +106,7 @@ inline constexpr std::size_t kMaxCachedBytes = std::size_t{512} << 10;
 
 // Sorts ordinary memory. `rules` speak of encoded records. Up to 512 KiB of them it needs as much
 // memory again; beyond that the array is distributed to lists of chunks that reuse
-// the part already read (the idea of section 5 of the Vortex paper with copies of 4 KiB instead of
+// the part already read (the idea of section 5 of the Vortex paper with copies of chunks instead of
 // remapped blocks), and needs some MiB besides. Throws std::bad_alloc before the first record has
 // moved, and nothing afterwards.
 template <typename Record, typename KeyOf, typename Codec = NoCodec<Record>>

@@ -16,12 +16,13 @@ namespace vortex { inline namespace v0 { namespace detail {
 // bounds that no input should break.
 [[noreturn]] VORTEX_EXPORT void broken_bound(const char* line) noexcept;
 
-// How records are grouped: chunks of 4 KiB, or of the whole records that take no less, so that the
-// lists of chunks are a hundredth of the records whatever their size is.
+// How records are grouped: chunks of 4 KiB, or about that. Their lists are a hundredth of the
+// records where a chunk has 4000 bytes.
 template <typename Record>
 struct ChunkLayout {
+  static constexpr std::size_t kFit = 4096 / sizeof(Record);
   static constexpr std::size_t kChunkRecords =
-      std::max<std::size_t>(8, (4096 + sizeof(Record) - 1) / sizeof(Record));
+      std::max<std::size_t>(8, kFit * sizeof(Record) < 4000 ? kFit + 1 : kFit);
   static constexpr std::size_t kChunkBytes = kChunkRecords * sizeof(Record);
   // Records of a cache line, or one.
   static constexpr std::size_t kLineRecords = sizeof(Record) >= 64 ? 1 : 64 / sizeof(Record);
