@@ -41,11 +41,16 @@ LineSortOptions sort_options_of(const vtx_file_sort* files, const vtx_line_forma
   return options;
 }
 
-// What a call tells stays with its thread, whose next call of the kind replaces it.
+// What a call tells stays with its thread, whose next call of the kind replaces it. A call asks for
+// the place before it does what cannot be taken back. Throws std::bad_alloc.
+template <typename Told>
+Told& place_to_keep() {
+  static const OfThread<Told> kept;
+  return kept.get();
+}
 template <typename Told>
 Told& keep(Told told) {
-  static const OfThread<Told> kept;
-  return kept.get() = std::move(told);
+  return place_to_keep<Told>() = std::move(told);
 }
 
 ExternalPartitionOptions partition_options_of(const vtx_file_partition* files,
@@ -69,9 +74,9 @@ void tell_report(const ExternalPartitionReport& made, vtx_partition_report& repo
   report.part_count = kept.size();
 }
 
-void tell_report(const SortReport& made, vtx_sort_report& report) {
+void tell_report(SortReport made, vtx_sort_report& report) {
   report = {};
-  tell_fields(keep(made), report);
+  tell_fields(keep(std::move(made)), report);
 }
 
 }  // namespace
@@ -83,8 +88,10 @@ using namespace vortex::capi;
 int vtx_sort_files(const vtx_file_sort* files, const vtx_record_format* format,
                    const vtx_sort_resources* resources, vtx_sort_report* report) {
   return answer(thread_error(), [&] {
-    const auto made = vortex::external_sort(sort_options_of(files, format, resources));
-    if (report != nullptr) tell_report(made, *report);
+    const auto options = sort_options_of(files, format, resources);
+    if (report != nullptr) place_to_keep<vortex::SortReport>();
+    auto made = vortex::external_sort(options);
+    if (report != nullptr) tell_report(std::move(made), *report);
   });
 }
 
@@ -100,7 +107,9 @@ int vtx_plan_files(const vtx_file_sort* files, const vtx_record_format* format,
 int vtx_partition_files(const vtx_file_partition* files, const vtx_record_format* format,
                         const vtx_sort_resources* resources, vtx_partition_report* report) {
   return answer(thread_error(), [&] {
-    auto made = vortex::external_partition(partition_options_of(files, format, resources));
+    const auto options = partition_options_of(files, format, resources);
+    if (report != nullptr) place_to_keep<vortex::ExternalPartitionReport>();
+    auto made = vortex::external_partition(options);
     if (report != nullptr) tell_report(keep(std::move(made)), *report);
   });
 }
@@ -110,8 +119,9 @@ int vtx_sort_lines(const vtx_file_sort* files, const vtx_line_format* format,
   return answer(thread_error(), [&] {
     const auto options = sort_options_of(files, format, resources);
     required(files->output, "the name of the output");
-    const auto made = vortex::sort_lines(options);
-    if (report != nullptr) tell_report(made, *report);
+    if (report != nullptr) place_to_keep<vortex::SortReport>();
+    auto made = vortex::sort_lines(options);
+    if (report != nullptr) tell_report(std::move(made), *report);
   });
 }
 

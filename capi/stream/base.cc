@@ -48,14 +48,9 @@ const char* text_of_thread() noexcept {
 }  // namespace
 
 ErrorText& thread_error() noexcept {
-  try {
-    ErrorText& text = texts_of_threads().get();
-    has_no_text = false;
-    return text;
-  } catch (const std::bad_alloc&) {
-    has_no_text = true;
-    return text_of_all();
-  }
+  ErrorText* const text = texts_of_threads().get_if_any();
+  has_no_text = text == nullptr;
+  return has_no_text ? text_of_all() : *text;
 }
 
 Stream::FailureCall failure_call(vtx_failure_function tell, void* context) {

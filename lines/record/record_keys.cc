@@ -106,8 +106,10 @@ int compare_whole_keys(std::string_view a, std::string_view b, const RecordKeys&
 }
 
 int compare_made_keys(std::string_view a, std::string_view b, const RecordKeys& keys) {
-  static const OfThread<std::pair<std::string, std::string>> made;
-  auto& [of_a, of_b] = made.get();
+  static const OfThread<std::pair<std::string, std::string>> rooms;
+  std::pair<std::string, std::string> own;
+  auto* const kept = rooms.get_if_any();
+  auto& [of_a, of_b] = kept != nullptr ? *kept : own;
   make(a, keys, of_a);
   make(b, keys, of_b);
   return of_a.compare(of_b);

@@ -325,7 +325,9 @@ void KeysOfLongLines::append_whole(std::string_view record, std::string& key) co
 
 int KeysOfLongLines::compare_whole(std::string_view a, std::string_view b) const {
   static const OfThread<std::pair<std::string, std::string>> rooms;
-  auto& [of_a, of_b] = rooms.get();
+  std::pair<std::string, std::string> own;
+  auto* const kept = rooms.get_if_any();
+  auto& [of_a, of_b] = kept != nullptr ? *kept : own;
   const int order = keys_.compare_whole(whole(a, of_a), whole(b, of_b));
   keep_little(of_a);
   keep_little(of_b);

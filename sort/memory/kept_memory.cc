@@ -80,11 +80,7 @@ KeptMemory::KeptMemory(std::size_t bytes, bool keep)
 KeptMemory::~KeptMemory() {
   Piece piece{memory_, bytes_};
   if (keep_) {
-    try {
-      kept_by_threads().get().keep(piece);
-    } catch (const std::bad_alloc&) {
-      // It is freed.
-    }
+    if (Kept* const kept = kept_by_threads().get_if_any(); kept != nullptr) kept->keep(piece);
   }
   free_piece(piece);
 }

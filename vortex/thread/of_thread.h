@@ -32,12 +32,21 @@ class OfThread {
   Object* find() const noexcept {
     return has_key_ ? static_cast<Object*>(pthread_getspecific(key_)) : nullptr;
   }
-  // The calling thread's, which it gets when it asks first. Throws std::bad_alloc.
+  // The calling thread's, which it gets when it asks first. Throws std::bad_alloc: no memory, or no
+  // key of a thread is left.
   Object& get() const {
     if (Object* const object = find(); object != nullptr) return *object;
     auto made = std::make_unique<Object>();
     if (!has_key_ || pthread_setspecific(key_, made.get()) != 0) throw std::bad_alloc();
     return *made.release();
+  }
+  // The same; null where there is none to be had.
+  Object* get_if_any() const noexcept {
+    try {
+      return &get();
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
   }
 
  private:
