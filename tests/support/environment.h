@@ -51,10 +51,10 @@ inline bool in_ci() {
 class StrictOvercommit {
  public:
   StrictOvercommit() : before_(mode()) {
-    if (before_ != kStrict && std::getenv("VORTEX_OWN_MACHINE") != nullptr) set(kStrict);
+    if (is_set_) set(kStrict);
   }
   ~StrictOvercommit() {
-    if (mode() != before_) set(before_);
+    if (is_set_) set(before_);
   }
   StrictOvercommit(const StrictOvercommit&) = delete;
   StrictOvercommit& operator=(const StrictOvercommit&) = delete;
@@ -77,6 +77,7 @@ class StrictOvercommit {
   static void set(int mode) { std::ofstream(kSetting) << mode; }
 
   const int before_;
+  const bool is_set_ = before_ != kStrict && std::getenv("VORTEX_OWN_MACHINE") != nullptr;
 };
 
 }  // namespace vortex::test

@@ -56,7 +56,7 @@ def make_initramfs(kernel):
         shutil.copy(shutil.which("busybox"), root / "bin/busybox")
         (root / "init").write_text(INIT)
         (root / "init").chmod(0o755)
-        (modules,) = (kernel / "lib/modules").iterdir()
+        (modules,) = kernel.glob("**/lib/modules/*")
         to = root / "lib/modules" / modules.name
         for name in FOLDERS:
             shutil.copytree(modules / "kernel" / name, to / "kernel" / name)

@@ -11,7 +11,7 @@ import tempfile
 
 MIB = 1 << 20
 PIECE = 1 << 16  # that a cache writes back at once
-LIBC = ctypes.CDLL(None)
+LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Refused(Exception):
@@ -96,7 +96,8 @@ class LosingDisk:
             for at in range(0, self.MIB_BEHIND_A_CACHE * MIB, PIECE):
                 if random.random() < share:
                     # The writing that is under way, this one, and until it is over.
-                    LIBC.sync_file_range(file.fileno(), ctypes.c_int64(at), ctypes.c_int64(PIECE), 1 | 2 | 4)
+                    if LIBC.sync_file_range(file.fileno(), ctypes.c_int64(at), ctypes.c_int64(PIECE), 1 | 2 | 4):
+                        raise OSError(ctypes.get_errno(), "sync_file_range")
 
     def _copy_to(self, copy):
         if self.beneath:

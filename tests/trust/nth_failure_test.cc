@@ -248,6 +248,7 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     } catch (const Error& error) {
       GTEST_SKIP() << error.what();
     }
+    sets_engine_ = std::getenv("VORTEX_ENGINE") == nullptr;
     setenv("VORTEX_ENGINE", "userfaultfd", 1);
   }
 
@@ -256,7 +257,7 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
   static std::string job_name() { return GetParam().substr(0, GetParam().find("ByUserfaultfd")); }
 
   void TearDown() override {
-    unsetenv("VORTEX_ENGINE");
+    if (sets_engine_) unsetenv("VORTEX_ENGINE");
     const CallLedger& ledger = tracer_.ledger();
     std::printf("%llu failures, %llu jobs\n",
                 static_cast<unsigned long long>(ledger.injected.load()),
@@ -303,6 +304,7 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
   }
 
   CallTracer tracer_;
+  bool sets_engine_ = false;
 };
 
 TEST_P(NthFailure, OfASystemCall) {

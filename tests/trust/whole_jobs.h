@@ -413,7 +413,7 @@ inline WholeJob copy_job(std::mt19937_64& random, bool striped) {
     };
     if (striped) {
       StripedFile file({{place->output(), disk.get()}, {place->second_output(), disk.get()}},
-                       {.unit_bytes = kJobBlock});
+                       {.unit_bytes = kJobBlock, .most_bytes = 64 * kJobBlock});
       FileWriter<char> out(file.writing_layout(), options);
       copy(out);
     } else {
