@@ -355,7 +355,7 @@ TEST(ManyThreads, GroupsOfByteStringsAreSortedSideBySide) {
                [&](std::span<std::uint32_t> some, const auto& number, unsigned with) {
                  with == 1 ? alone.add(some.size()) : static_cast<void>(++by_all);
                  // It has all threads.
-                 if (with != 1 && !test::has_threads(before)) others_sleep = true;
+                 if (with != 1 && !test::has_no_more_threads(before)) others_sleep = true;
                  vortex::sort(some, number, {.threads = 1});
                });
       EXPECT_FALSE(others_sleep) << shops << " shops, " << threads;

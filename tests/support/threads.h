@@ -71,11 +71,11 @@ inline std::size_t threads_of_process() {
   const std::filesystem::directory_iterator all("/proc/self/task");
   return static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
-// Whether there are so many soon: one that has ended is there a little longer.
-inline bool has_threads(std::size_t count) {
+// Whether there are no more soon: one that has ended is there a little longer.
+inline bool has_no_more_threads(std::size_t count) {
   constexpr int kMostTurns = 100'000;
   for (int turn = 0; turn < kMostTurns; ++turn) {
-    if (threads_of_process() == count) return true;
+    if (threads_of_process() <= count) return true;
     std::this_thread::yield();
   }
   return false;
