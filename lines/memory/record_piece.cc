@@ -97,8 +97,7 @@ std::uint64_t RecordPiece::stored_bytes_of(std::size_t index) const noexcept {
 }
 
 void RecordPiece::find_equal(const StoredOrder& order) {
-  constexpr std::size_t kTableShare = 2;  // of kTimesText
-  recent_.emplace(kTableShare * most_bytes_, order);
+  recent_.emplace(most_bytes_, order);
   left_.reserve(found_.size() + found_.size() / 2);
 }
 

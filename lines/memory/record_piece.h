@@ -22,8 +22,8 @@ namespace vortex { inline namespace v0 {
 // their keys. They lie in a text, or are given one by one. One thread at a time.
 class RecordPiece {
  public:
-  // The memory that it takes for each byte of a text, with two for its table.
-  static constexpr std::uint64_t kTimesText = 8;
+  // The memory that it takes for each byte of a text, one of them for its table.
+  static constexpr std::uint64_t kTimesText = 6;
 
   // For `bytes` and a record at most; of records that are given, half as many bytes more. `keys`
   // may be null, and outlives this. Allocates.
