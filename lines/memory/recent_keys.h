@@ -14,19 +14,18 @@ namespace vortex { inline namespace v0 {
 
 // A hash table in which a later key replaces one with the same place, unless that has been found
 // since the last one wanted the place: it finds many of the equal keys, and a sort finds the
-// others. Where few are equal it looks at a few keys now and then only.
-// With a unique order it looks for the keys of the records, or for their bytes where keys were
-// shortened. With a counted order it looks for the bytes, and the entry of the first record counts
-// the others.
+// others. Where few are equal it looks at a few keys now and then only. With a unique order it
+// looks for the keys of the records, or for their bytes where keys were shortened. With a counted
+// order it looks for the bytes, and the entry of the first record counts the others.
 //
-// Several of them, of a thread each, may know records of one arena: only the entries that it was
-// told of count what it finds.
+// Several threads may have a table each for records of one arena: a table counts what it finds in
+// the entries that it was told of, and in no others.
 //
 // It refers to entries of an index and their records: forget() must be called before one of them
 // moves, ends, or is asked for its count.
 class RecentKeys {
  public:
-  // Takes no more than so much memory, and 1 MiB.
+  // Takes `most_bytes` of memory at most, and no more than 1 MiB. Allocates.
   RecentKeys(std::size_t most_bytes, const StoredOrder& order);
 
   // Returns whether an equal key is known; a counted order counts it then. If not, note() may be

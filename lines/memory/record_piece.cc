@@ -85,7 +85,7 @@ void RecordPiece::take_short() {
   records_ =
       static_cast<std::size_t>(std::find_if(all_.begin(), all_.end(), is_long) - all_.begin());
   if (records_ < all_.size()) is_full_ = false;  // a long one ends it
-  some_left_out_ = false;
+  known_left_out_ = false;
   if (keys_ != nullptr) records_ = make_keys();
   found_count_ = records_;
   stored_bytes_ = 0;
@@ -96,7 +96,7 @@ std::uint64_t RecordPiece::stored_bytes_of(std::size_t index) const noexcept {
   return vortex::stored_bytes(key(index), record(index), keys_ != nullptr);
 }
 
-void RecordPiece::find_equal(const StoredOrder& order) {
+void RecordPiece::make_table(const StoredOrder& order) {
   recent_.emplace(most_bytes_, order);
   left_.reserve(found_.size() + found_.size() / 2);
 }
@@ -112,13 +112,13 @@ void RecordPiece::leave_out_known() {
     }
   }
   records_ = left_.size();
-  some_left_out_ = true;
+  known_left_out_ = true;
 }
 
 void RecordPiece::put(const LineArena& arena, LineArena::Place place) noexcept {
   for (std::size_t i = 0; i < records_; ++i) {
     arena.put(place, key(i), record(i));
-    if (some_left_out_) recent_->note(sorted_by(i), record(i), *place.index);
+    if (known_left_out_) recent_->note(sorted_by(i), record(i), *place.index);
   }
 }
 

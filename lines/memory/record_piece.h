@@ -37,22 +37,23 @@ class RecordPiece {
   // The same of records that lie anywhere, and stay there with what names them.
   void take(std::span<const std::string_view> records);
 
-  // Of an order that drops or counts equal records: a table of its own for those that it puts, see
+  // Makes its table of the records that it puts, for an order that drops or counts equal ones: see
   // RecentKeys. Allocates.
-  void find_equal(const StoredOrder& order);
-  // Leaves out records of which one that is equal is known. To be called once for what has been
-  // found, if at all: they are counted.
+  void make_table(const StoredOrder& order);
+  // Leaves out each record that its table knows an equal one of, which counts it. To be called once
+  // for what has been found, if at all.
   void leave_out_known();
-  // As for RecentKeys.
+  // Its table forgets all, as RecentKeys::forget() says.
   void forget() noexcept {
     if (recent_) recent_->forget();
   }
 
-  // What has been found, without those that are left out, and where it stands among all.
+  // How many records are there, without those that are left out; how many were found; and which of
+  // these a record is.
   std::size_t records() const noexcept { return records_; }
   std::size_t found() const noexcept { return found_count_; }
   std::size_t place(std::size_t index) const noexcept {
-    return some_left_out_ ? left_[index] : index;
+    return known_left_out_ ? left_[index] : index;
   }
   std::string_view record(std::size_t index) const noexcept { return all_[place(index)]; }
   std::string_view key(std::size_t index) const noexcept {
@@ -92,7 +93,7 @@ class RecordPiece {
   bool is_full_ = false;
   std::optional<RecentKeys> recent_;
   std::vector<std::uint32_t> left_;  // places of those that are not left out
-  bool some_left_out_ = false;
+  bool known_left_out_ = false;
 };
 
 }}  // namespace vortex::v0
