@@ -166,16 +166,20 @@ struct CountedKeys {
 };
 
 constexpr std::size_t kMany = std::size_t{1} << (kShadowMemory ? 18 : 20);
-constexpr std::size_t kRoom = kMany / 16 * 8;
+// So much that few brackets hold more keys: those of a sample of fewer keys vary more.
+constexpr std::size_t kRoom = kMany / (kShadowMemory ? 8 : 16) * 8;
 
 // Places are found in so many passes each. One in 300 samples encloses another key than the wanted
-// one, so that two of eight places may take a pass more.
-void expect_passes(const CountedKeys& keys, const std::vector<std::size_t>& places,
-                   std::size_t passes, std::size_t room = kRoom) {
+// one, so that two of eight places may take a pass more; a sample is taken at the same places each
+// time, so that the keys are rotated for another one.
+void expect_passes(CountedKeys& keys, const std::vector<std::size_t>& places, std::size_t passes,
+                   std::mt19937_64& random, std::size_t room = kRoom) {
   const std::vector<std::uint64_t> expected = sorted(keys.keys);
   std::size_t read = 0;
   for (std::size_t i = 0; i < places.size(); ++i) {
     detail::Shares shares(kMany, kTeams[i % std::size(kTeams)], 1000);
+    std::rotate(keys.keys.begin(),
+                keys.keys.begin() + static_cast<std::ptrdiff_t>(random() % kMany), keys.keys.end());
     keys.passed = keys.asked = 0;
     const auto found = detail::nth_key({&keys, &CountedKeys::read}, places[i], 8, shares, room);
     ASSERT_NO_FATAL_FAILURE(expect_nth(found, expected, places[i]));
@@ -195,7 +199,7 @@ TEST(NthKey, OnePassWhateverTheOrder) {
     for (std::size_t i = 0; i < kMany; ++i) keys.keys[i] = key_of(i);
     std::vector<std::size_t> places{0, kMany - 1, kMany / 2};
     while (places.size() < 8) places.push_back(random() % kMany);
-    expect_passes(keys, places, 1, room);
+    expect_passes(keys, places, 1, random, room);
   };
   const std::uint64_t some = random() | 1;
   expect_one("random", [&](std::size_t) { return random(); });
@@ -223,7 +227,7 @@ TEST(NthKey, OnePassBesideManyEqualKeys) {
       expect_passes(keys,
                     {border - 1, border, border - 2, border + 1, border - 3, border + 2, border - 4,
                      border + 3},
-                    1);
+                    1, random);
     }
   }
 }
@@ -241,9 +245,9 @@ TEST(NthKey, AWrongSampleCostsAPass) {
     std::vector<std::size_t> places(8);
     for (std::size_t& nth : places) nth = kMany / 3 + random() % (kMany / 3);
     // The first sample, which tells where the least key is.
-    expect_passes(keys, {0}, 1);
+    expect_passes(keys, {0}, 1, random);
     keys.lies = keys.asked;
-    expect_passes(keys, places, 2);
+    expect_passes(keys, places, 2, random);
   };
   expect_two("less", [](std::uint64_t key) { return key >> 8; });
   expect_two("greater", [](std::uint64_t key) { return ~(key >> 8); });
