@@ -43,7 +43,8 @@ def sorted_numbers(data):
 class Job:
     """A command, what it reads, and what it writes: files, of each of which `expected` has the bytes, or a pipe."""
 
-    KINDS = ["lines", "records", "merge", "gen", "library_records", "library_lines", "split", "stripes", "piped"]
+    KINDS = ["lines", "records", "merge", "gen", "library_records", "library_lines", "split", "sampled_split", "stripes",
+             "piped"]
 
     def __init__(self, chance, folder, programs):
         self.folder = folder
@@ -53,6 +54,7 @@ class Job:
         self.given = None  # so many bytes of the first input come by a pipe, and then its end
         self.taken = None  # so many bytes of what comes by a pipe are read, and then nobody reads it
         self.got = b""  # these
+        self.check_outputs = lambda data: None  # raises Wrong
         kind = chance.choice([*self.KINDS, "with_python"] if self.python else self.KINDS)
         where = chance.choice(["new", "old"] if kind in ("gen", "piped") else ["new", "old", "input"])
         self.base = "in0" if where == "input" else "out"
@@ -122,6 +124,9 @@ class Job:
         self.of_library(chance, kind, text)
         return {"": sorted_lines(text)}
 
+    def split_command(self, texts, *how):
+        return [self.vortex, "split", "--form", "u64", *(self.add(text, ".00000") for text in texts), *how, "-o", "OUT"]
+
     def split(self, chance):
         """Each splitter begins a part."""
         texts = [self.random_numbers(chance) for _ in range(1 + chance.below(2))]
@@ -130,10 +135,33 @@ class Job:
         parts = [array.array("Q") for _ in range(len(splitters) + 1)]
         for number in numbers:
             parts[bisect.bisect_right(splitters, number)].append(number)
-        self.command = [self.vortex, "split", "--form", "u64", *(self.add(text, ".00000") for text in texts),
-                        "--splitters", self.add(splitters.tobytes()), "-o", "OUT",
+        self.command = [*self.split_command(texts), "--splitters", self.add(splitters.tobytes()),
                         "-S", chance.choice(["16M", "2M", "1M"])]
         return {f".{i:05}": part.tobytes() for i, part in enumerate(parts)}
+
+    def sampled_split(self, chance):
+        """Of numbers most of which may be equal, which may be divided. The first whole job says where the borders are."""
+        numbers = array.array("Q", self.random_numbers(chance))
+        if chance.below(2) == 1:
+            numbers = array.array("Q", (number if number % 4 == 0 else 1 << 60 for number in numbers))
+        texts = [numbers[:len(numbers) // 3].tobytes(), numbers[len(numbers) // 3:].tobytes()]
+        parts = 1 + chance.below(9)
+        divides = chance.choice([[], ["--divide-equal"]])
+        self.command = [*self.split_command(texts), "-n", parts, *divides, "--seed", chance.below(1000),
+                        "-S", chance.choice(["16M", "2M", "1M"])]
+
+        def check_outputs(data):
+            made = [array.array("Q", part) for part in data]
+            expect(sorted(numbers) == sorted(number for part in made for number in part), "the parts hold other numbers")
+            ends = [(min(part), max(part)) for part in made if part]
+            expect(all(last < first or (divides and last == first) for (_, last), (first, _) in zip(ends, ends[1:])),
+                   "a part does not end where the next begins")
+            for part in made:
+                left = iter(numbers)
+                expect(all(number in left for number in part), "a part is in another order than the inputs")
+
+        self.check_outputs = check_outputs
+        return {f".{i:05}": None for i in range(parts)}
 
     def stripes(self, chance):
         """Their units lie in one part after the other. There is one part more than threads."""
@@ -195,6 +223,8 @@ class Job:
         folder = folder or self.folder
         made = {name: (folder / name).read_bytes() if (folder / name).exists() else None for name in self.expected}
         if whole and None in self.expected.values():
+            expect(None not in made.values(), "an output is not there")
+            self.check_outputs(made.values())
             self.expected = made
         if self.taken is not None:
             expect(self.got == self.wanted[:len(self.got)], f"{len(self.got)} bytes by a pipe are not right")

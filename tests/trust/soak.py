@@ -19,6 +19,7 @@ import contextlib
 import os
 import pathlib
 import random
+import selectors
 import shutil
 import signal
 import struct
@@ -35,6 +36,7 @@ NUMBERS = 1 << 16  # of an array
 SYNCED = 1 << 63
 CALLS = ["openat", "fallocate", "ftruncate", "fsync", "linkat", "renameat", "renameat2", "unlinkat", "pwrite64",
          "io_uring_enter", "munmap"]
+ARRAY_CALLS = ["fsync", "io_uring_enter", "mprotect", "write", "mremap"]
 STRACE = shutil.which("strace")
 # How often a smaller round is made before it counts as right: moments differ.
 TRIES = 6
@@ -66,12 +68,43 @@ class Chance:
         return random.Random(self.below(1 << 16))
 
 
+def told_by(process, tracer, size):
+    """So many bytes of its output, or fewer where it ends or is stopped at a call; and whether it was either."""
+    told, traced = b"", b""
+    with selectors.DefaultSelector() as both:
+        for file in [process.stdout, tracer] if tracer else [process.stdout]:
+            both.register(file, selectors.EVENT_READ)
+        while len(told) < size:
+            for key, _ in both.select():
+                if key.fileobj == tracer:
+                    traced += os.read(key.fd, 1 << 16)
+                    if b"stopped by SIGSTOP" in traced:
+                        return told, True
+                else:
+                    more = os.read(key.fd, size - len(told))
+                    if not more:
+                        return told, True
+                    told += more
+    return told, False
+
+
+def told_already(process):
+    """What is in its pipe, of a process that has stopped."""
+    told = b""
+    os.set_blocking(process.stdout.fileno(), False)
+    with contextlib.suppress(BlockingIOError):
+        while more := os.read(process.stdout.fileno(), 1 << 16):
+            told += more
+    return told
+
+
 class Soak:
     def __init__(self, programs, disks=()):
         self.programs = programs
         self.disks = list(disks)
         self.counts = dict.fromkeys(["rounds", "whole", "killed", "killed at calls", "crashed", "crashed at calls",
-                                     "arrays killed", "arrays crashed"], 0)
+                                     "arrays killed", "arrays killed at calls", "arrays crashed",
+                                     "arrays crashed at calls"], 0)
         self.calls = CALLS
         self.forgetful = []
         self.tries = TRIES
@@ -144,16 +177,16 @@ class Soak:
             self.counts["killed"] += process.returncode == -signal.SIGKILL
         for _ in range(chance.below(3) if STRACE else 0):
             job.prepare()
-            with self.start_job(job, self.at_call(chance, "KILL", "/dev/null")) as process:
+            with self.start_job(job, self.at_call(chance, self.calls, "KILL", "/dev/null")) as process:
                 process.communicate()
             job.check(job.ended_well(process.returncode))
             self.counts["killed at calls"] += process.returncode == -signal.SIGKILL
 
-    def at_call(self, chance, happens, told):
+    def at_call(self, chance, calls, happens, told):
         """What stands in front of a command to which a signal comes with its n-th call: KILL before, STOP behind it."""
-        call = chance.choice(self.calls)
+        call = chance.choice(calls)
         return [STRACE, "-D", "-f", "-qq", "-o", told, "-e", f"trace={call}", "-e",
-                f"inject={call}:signal={happens}:when={chance.choice([1, 1, 2, 3, 5, 10])}"]
+                f"inject={call}:signal={happens}:when={chance.choice([1, 1, 2, 3, 5, 10, 50])}"]
 
     @contextlib.contextmanager
     def stopped_job(self, chance, job, seconds):
@@ -169,7 +202,7 @@ class Soak:
             return
         reading, writing = os.pipe()
         with open(reading, encoding="utf-8", errors="replace") as told, self.start_job(
-                job, self.at_call(chance, "STOP", f"/dev/fd/{writing}"), pass_fds=[writing]) as process:
+                job, self.at_call(chance, self.calls, "STOP", f"/dev/fd/{writing}"), pass_fds=[writing]) as process:
             os.close(writing)
             stops = any("stopped by SIGSTOP" in line for line in told)
             yield process
@@ -190,17 +223,35 @@ class Soak:
             finally:
                 disk.end_of_crash()
 
+    def array_at_call(self, chance):
+        return STRACE and chance.below(2) == 1
+
+    @contextlib.contextmanager
+    def start_array(self, chance, path, seed, stops):
+        """The array, and what its tracer tells; or nothing, where it is not ended at a chosen call."""
+        command = [self.programs[2], "array", str(path), str(seed), *self.forgetful]
+        if not self.array_at_call(chance):
+            with self.start(command, stdout=subprocess.PIPE) as process:
+                yield process, None
+            return
+        reading, writing = os.pipe()
+        with open(reading, "rb") as told:
+            at_call = self.at_call(chance, ARRAY_CALLS, "STOP" if stops else "KILL", f"/dev/fd/{writing}")
+            with self.start([*at_call, *command], stdout=subprocess.PIPE, pass_fds=[writing]) as process:
+                os.close(writing)
+                yield process, told
+
     def try_array(self, chance, folder, disk):
         path, seed = folder / "out", chance.below(2**32)
         path.write_bytes(bytes(8 * NUMBERS))
         if disk:
             disk.sync()
-        with self.start([self.programs[2], "array", str(path), str(seed), *self.forgetful],
-                        stdout=subprocess.PIPE) as process:
-            told = process.stdout.read(8 * chance.choice([0, 1, 20, 200]))
+        with self.start_array(chance, path, seed, bool(disk)) as (process, tracer):
+            told, at_call = told_by(process, tracer, 8 * (200 if tracer else chance.choice([0, 1, 20, 200])))
             if disk:
-                # Before it tells of more, which the copy need not have.
                 process.send_signal(signal.SIGSTOP)
+                # What it tells of later the copy need not have.
+                told += told_already(process)
                 path = disk.crash(chance.data()) / folder.name / "out"
             process.kill()
             more, said = process.communicate()
@@ -214,7 +265,7 @@ class Soak:
         finally:
             if disk:
                 disk.end_of_crash()
-        self.counts["arrays crashed" if disk else "arrays killed"] += 1
+        self.counts[f"arrays {'crashed' if disk else 'killed'}{' at calls' if at_call else ''}"] += 1
 
     def check_array(self, path, state, flushed):
         data = path.read_bytes()

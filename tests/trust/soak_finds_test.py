@@ -81,8 +81,12 @@ def planted(defect, cache, program, arguments):
     if defect == "untidy":
         leave_runs(program, arguments)
     at = arguments.index("-o") + 1 if "-o" in arguments else 2 if arguments[0] != "gen" else len(arguments) - 1
-    write = {"torn": write_torn, "unsynced": write_unsynced, "late": functools.partial(write_unsynced, late=True)}
-    for suffix, data in made_by(program, arguments, at, cache).items():
+    write = {"torn": write_torn, "unsynced": write_unsynced, "late": functools.partial(write_unsynced, late=True),
+             "exchanged": pathlib.Path.write_bytes}
+    made = made_by(program, arguments, at, cache)
+    if defect == "exchanged":
+        made = dict(zip(made, reversed(made.values())))
+    for suffix, data in made.items():
         write[defect](pathlib.Path(arguments[at] + suffix), data)
 
 
@@ -92,11 +96,14 @@ def size(decisions):
 
 
 class AtCalls(Soak):
-    """One whose random moments are all at the beginning."""
+    """One whose random moments are all at the beginning, of arrays none."""
 
     def whole_job(self, job):
         super().whole_job(job)
         return 0
+
+    def array_at_call(self, _):
+        return True
 
 
 class SoakFinds(unittest.TestCase):
@@ -146,6 +153,9 @@ class SoakFinds(unittest.TestCase):
         self.assertRegex(self.found(Soak([*self.with_defect("torn")]), 0, ["split", "stripes"]),
                          r"output (out|in0)\.0.* old or new")
 
+    def test_parts_that_are_exchanged(self):
+        self.assertIn("where the next begins", self.found(Soak([*self.with_defect("exchanged")]), 0, ["sampled_split"]))
+
     def test_runs_that_stay_when_nobody_reads(self):
         self.assertIn("left behind: {'run'}", self.found(Soak([*self.with_defect("untidy")]), 0, ["piped"], cut=True))
 
@@ -165,6 +175,13 @@ class SoakFinds(unittest.TestCase):
         if not self.disks:
             self.skipTest("there is no disk that loses")
         soak = Soak(PROGRAMS, self.disks)
+        soak.forgetful = ["forgetful-buffered"]
+        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote")
+
+    def test_an_array_that_is_not_synced_at_calls(self):
+        if not self.disks or not STRACE:
+            self.skipTest("there is no disk that loses, or no strace")
+        soak = AtCalls(PROGRAMS, self.disks)
         soak.forgetful = ["forgetful-buffered"]
         self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote")
 
