@@ -15,8 +15,6 @@
 
 namespace vortex { inline namespace v0 {
 
-namespace {
-
 std::uint64_t random_bits() noexcept {
   std::uint64_t bits = 0;
   if (getrandom(&bits, sizeof bits, GRND_NONBLOCK) == sizeof bits) return bits;
@@ -28,8 +26,6 @@ std::uint64_t random_bits() noexcept {
          static_cast<std::uint64_t>(now.tv_nsec) + (static_cast<std::uint64_t>(getpid()) << 40) +
          (calls.fetch_add(1) << 56);
 }
-
-}  // namespace
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,6 +22,9 @@ std::string path_of_descriptor(int descriptor);
 // The path with the symbolic links at its end followed, whether or not there is a file behind the
 // last of them; what is no regular file is left as it is. Throws Error(ELOOP).
 VORTEX_EXPORT std::string followed_links(const std::string& path);
+
+// What no other process has, and no other call.
+std::uint64_t random_bits() noexcept;
 
 // A hidden name for a file that is to be `base` in the same folder, telling where it came from as
 // far as that is short: the whole may be as long as file systems allow. It ends in 64 random bits,

@@ -1,7 +1,5 @@
 #include "lines/runs/long_lines.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -10,7 +8,6 @@
 
 #include "lines/record/record_keys.h"
 #include "vortex/error.h"
-#include "vortex/os/write_signals.h"
 #include "vortex/thread/of_thread.h"
 
 namespace vortex { inline namespace v0 {
@@ -21,36 +18,8 @@ namespace {
 constexpr std::uint64_t kShare = 64;
 constexpr std::uint64_t kLeastLong = std::uint64_t{64} << 10;
 constexpr std::uint64_t kMostIndexBytes = std::uint64_t{4} << 20;
-constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 // The room of longer records is given back, for it is beside the memory of the sort.
 constexpr std::size_t kMostKept = std::size_t{64} << 10;
-
-// Returns an errno value, or 0.
-int write_all(int file, std::string_view text, std::uint64_t offset) noexcept {
-  while (!text.empty()) {
-    const ssize_t written = os::without_size_signal(
-        [&] { return pwrite(file, text.data(), text.size(), static_cast<off_t>(offset)); });
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    if (written == 0) return EIO;
-    text.remove_prefix(static_cast<std::size_t>(written));
-    offset += static_cast<std::uint64_t>(written);
-  }
-  return 0;
-}
-
-void read_all(const BlockFile& file, std::span<char> to, std::uint64_t offset) {
-  while (!to.empty()) {
-    const ssize_t count =
-        pread(file.descriptor(), to.data(), to.size(), static_cast<off_t>(offset));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      throw Error(count < 0 ? errno : EIO, "read a long record from '" + file.name() + "'");
-    }
-    to = to.subspan(static_cast<std::size_t>(count));
-    offset += static_cast<std::uint64_t>(count);
-  }
-}
 
 void replace_bytes(std::span<char> text, const std::array<char, 256>& map) noexcept {
   for (char& c : text) c = map[static_cast<unsigned char>(c)];
@@ -60,52 +29,58 @@ void keep_little(std::string& room) {
   if (room.capacity() > kMostKept) std::string().swap(room);
 }
 
+std::size_t bytes_of_piece(std::uint64_t bytes, std::uint64_t at) noexcept {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(bytes - at, CheckedTexts::kPieceBytes));
+}
+
 bool is_full(int error) noexcept { return error == ENOSPC || error == EDQUOT || error == EFBIG; }
 
 }  // namespace
 
+void LongLines::StoredText::read_whole(std::string& room) const {
+  room.resize(static_cast<std::size_t>(bytes));
+  texts->read(*file, offset, bytes, 0, room);
+}
+
 // Whoever is compared with many others has its first piece read once.
-void LongLines::Buffer::fill(const BlockFile& from, std::uint64_t offset, std::size_t count,
-                             const std::array<char, 256>* map) {
-  if (file == &from && begin == offset && bytes == count && byte_map == map) return;
-  file = nullptr;
-  const auto to = std::span(room).first(count);
-  read_all(from, to, offset);
+std::string_view LongLines::Buffer::piece(const StoredText& of, std::uint64_t from,
+                                          const std::array<char, 256>* map) {
+  const auto to = std::span(room).first(bytes_of_piece(of.bytes, from));
+  if (text == of && at == from && byte_map == map) return {to.data(), to.size()};
+  text = {};
+  of.texts->read(*of.file, of.offset, of.bytes, from, to);
   if (map != nullptr) replace_bytes(to, *map);
-  file = &from;
-  begin = offset;
-  bytes = count;
+  text = of;
+  at = from;
   byte_map = map;
+  return {to.data(), to.size()};
 }
 
 class LongLines::Text {
  public:
   explicit Text(std::string_view text) noexcept : bytes_(text.size()), memory_(text) {}
-  Text(const BlockFile& file, std::uint64_t offset, std::uint64_t bytes, Buffer& buffer,
+  Text(const StoredText& stored, Buffer& buffer,
        const std::array<char, 256>* byte_map = nullptr) noexcept
-      : bytes_(bytes), file_(&file), offset_(offset), buffer_(&buffer), byte_map_(byte_map) {}
+      : bytes_(stored.bytes), stored_(stored), buffer_(&buffer), byte_map_(byte_map) {}
 
   std::uint64_t bytes() const noexcept { return bytes_; }
-  // The bytes from there on, kBufferBytes of them or up to the end; valid until a call for others.
+  // The bytes from there on, where a piece begins: a piece, or up to the end; valid until a call
+  // for others.
   std::string_view piece(std::uint64_t at) const {
-    const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(bytes_ - at, kBufferBytes));
-    if (file_ == nullptr) return memory_.substr(static_cast<std::size_t>(at), bytes);
-    buffer_->fill(*file_, offset_ + at, bytes, byte_map_);
-    return {buffer_->room.data(), bytes};
+    if (buffer_ != nullptr) return buffer_->piece(stored_, at, byte_map_);
+    return memory_.substr(static_cast<std::size_t>(at), bytes_of_piece(bytes_, at));
   }
   // All of them, read into `room` if they are not in memory.
   std::string_view whole(std::string& room) const {
-    if (file_ == nullptr) return memory_;
-    room.resize(static_cast<std::size_t>(bytes_));
-    read_all(*file_, room, offset_);
+    if (buffer_ == nullptr) return memory_;
+    stored_.read_whole(room);
     return room;
   }
 
  private:
   std::uint64_t bytes_;
   std::string_view memory_;
-  const BlockFile* file_ = nullptr;
-  std::uint64_t offset_ = 0;
+  StoredText stored_;
   Buffer* buffer_ = nullptr;
   const std::array<char, 256>* byte_map_ = nullptr;
 };
@@ -161,8 +136,7 @@ LongLines::Place LongLines::place_of(std::string_view stand_in) const {
 
 void LongLines::read(std::string_view stand_in, std::string& record) const {
   const Place place = place_of(stand_in);
-  record.resize(static_cast<std::size_t>(place.bytes));
-  read_all(files_[place.file], record, place.offset);
+  stored(place.file, place.offset, place.bytes).read_whole(record);
 }
 
 bool LongLines::open() {
@@ -177,12 +151,13 @@ bool LongLines::open() {
 
 // Returns where. A folder that is full is left.
 std::uint64_t LongLines::store(std::string_view key, std::string_view record) {
-  const std::uint64_t bytes = key.size() + record.size();
+  const std::uint64_t key_bytes = CheckedTexts::stored_bytes(key.size());
+  const std::uint64_t bytes = key_bytes + CheckedTexts::stored_bytes(record.size());
   for (;;) {
     const BlockFile& file = files_.back();
     const std::uint64_t begin = end_;
-    int error = write_all(file.descriptor(), key, begin);
-    if (error == 0) error = write_all(file.descriptor(), record, begin + key.size());
+    int error = texts_.write(file, begin, key);
+    if (error == 0) error = texts_.write(file, begin + key_bytes, record);
     if (error == 0) {
       end_ = begin + bytes;
       file_bytes_ += bytes;
@@ -202,23 +177,24 @@ std::uint64_t LongLines::store(std::string_view key, std::string_view record) {
 // One that the entry has whole is nowhere else.
 LongLines::Text LongLines::key_of(const Entry& entry, std::size_t buffer) {
   if (!needs_keys()) {
-    return {files_[entry.file], entry.offset, entry.record_bytes, buffers_[buffer], byte_map_};
+    return {stored(entry.file, entry.offset, entry.record_bytes), buffers_[buffer], byte_map_};
   }
   if (entry.key_bytes <= kPrefix) {
     return Text({entry.prefix.data(), static_cast<std::size_t>(entry.key_bytes)});
   }
-  return {files_[entry.file], entry.offset, entry.key_bytes, buffers_[buffer]};
+  return {stored(entry.file, entry.offset, entry.key_bytes), buffers_[buffer]};
 }
 
 LongLines::Text LongLines::record_of(const Entry& entry, std::size_t buffer) {
-  const std::uint64_t in_front = entry.key_bytes <= kPrefix ? 0 : entry.key_bytes;
-  return {files_[entry.file], entry.offset + in_front, entry.record_bytes, buffers_[buffer]};
+  const std::uint64_t in_front =
+      entry.key_bytes <= kPrefix ? 0 : CheckedTexts::stored_bytes(entry.key_bytes);
+  return {stored(entry.file, entry.offset + in_front, entry.record_bytes), buffers_[buffer]};
 }
 
 // Whose first `known` bytes are the same, as far as both have them.
 int LongLines::compare(Text& a, Text& b, std::uint64_t known) {
   const std::uint64_t common = std::min(a.bytes(), b.bytes());
-  for (std::uint64_t at = known; at < common;) {
+  for (std::uint64_t at = known < common ? 0 : common; at < common;) {
     const std::string_view of_a = a.piece(at);
     const std::string_view of_b = b.piece(at);
     const std::size_t bytes = std::min(of_a.size(), of_b.size());
@@ -263,7 +239,7 @@ int LongLines::compare(const Entry& a, const StoredRecord& b) {
 
 void LongLines::sort() {
   if (empty()) return;
-  for (Buffer& buffer : buffers_) buffer.room.resize(kBufferBytes);
+  for (Buffer& buffer : buffers_) buffer.room.resize(CheckedTexts::kPieceBytes);
   std::sort(entries_.begin(), entries_.end(), [&](const Entry& a, const Entry& b) {
     watch_.expect_going();
     if (&a == &b) return false;
@@ -295,12 +271,12 @@ std::uint64_t LongLines::write_next(FramedOutput& out) {
 
 std::uint64_t LongLines::write(std::string_view stand_in, FramedOutput& out) {
   const Place place = place_of(stand_in);
-  return write(Text(files_[place.file], place.offset, place.bytes, buffers_[0]), out);
+  return write(Text(stored(place.file, place.offset, place.bytes), buffers_[0]), out);
 }
 
 std::uint64_t LongLines::write(const Text& record, FramedOutput& out) {
   out.begin_record(record.bytes());
-  for (std::uint64_t at = 0; at < record.bytes(); at += kBufferBytes) {
+  for (std::uint64_t at = 0; at < record.bytes(); at += CheckedTexts::kPieceBytes) {
     watch_.expect_going();
     out.append_framed(record.piece(at));
   }

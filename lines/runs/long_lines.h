@@ -14,6 +14,7 @@
 #include "io/file/block_file.h"
 #include "lines/record/byte_output.h"
 #include "lines/record/stored_record.h"
+#include "lines/runs/checked_texts.h"
 #include "sort/runs/sort_watch.h"
 #include "vortex/line_sort.h"
 
@@ -21,7 +22,7 @@ namespace vortex { inline namespace v0 {
 
 // Records that are longer than a part of the memory. A merge holds the longest record of each of
 // its runs at a time, so few runs with such records could be merged: these are written to a file
-// once, and read once when their turn comes in the output.
+// once, with checksums, and read once when their turn comes in the output.
 //
 // Mostly the file has their keys, too, and the memory their places and the first bytes of what they
 // are sorted by; they are sorted by themselves. Where the input decides between equal keys, that
@@ -93,15 +94,24 @@ class LongLines {
     std::uint32_t file = 0;
     std::array<char, kPrefix> prefix{};  // of the key, or of the record that is its own
   };
-  // Bytes of a file, with a map applied to them or none.
+  // Where a key or a record is.
+  struct StoredText {
+    const CheckedTexts* texts = nullptr;
+    const BlockFile* file = nullptr;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+
+    bool operator==(const StoredText&) const = default;
+    void read_whole(std::string& room) const;
+  };
+  // A piece of it, with a map applied to its bytes or none.
   struct Buffer {
-    void fill(const BlockFile& from, std::uint64_t offset, std::size_t count,
-              const std::array<char, 256>* map);
+    std::string_view piece(const StoredText& of, std::uint64_t from,
+                           const std::array<char, 256>* map);
 
     std::vector<char> room;
-    const BlockFile* file = nullptr;  // none: nothing
-    std::uint64_t begin = 0;
-    std::size_t bytes = 0;
+    StoredText text;
+    std::uint64_t at = 0;
     const std::array<char, 256>* byte_map = nullptr;
   };
   // Bytes of a file, or of memory.
@@ -115,6 +125,9 @@ class LongLines {
 
   std::uint64_t store(std::string_view key, std::string_view record);
   Place place_of(std::string_view stand_in) const;
+  StoredText stored(std::size_t file, std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    return {&texts_, &files_[file], offset, bytes};
+  }
   Text key_of(const Entry& entry, std::size_t buffer);
   Text record_of(const Entry& entry, std::size_t buffer);
   static int compare(Text& a, Text& b, std::uint64_t known);
@@ -131,6 +144,7 @@ class LongLines {
   const std::size_t most_entries_;
   const std::vector<std::string> folders_;
   const SortWatch& watch_;
+  const CheckedTexts texts_;
   std::vector<BlockFile> files_;  // one a folder, as far as they were needed
   std::uint64_t end_ = 0;         // of the last one
   std::vector<Entry> entries_;

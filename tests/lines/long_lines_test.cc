@@ -2,6 +2,7 @@
 // written to the disk and read once.
 #include "lines/runs/long_lines.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -212,6 +213,61 @@ TEST_F(LinesKeptApart, GoOnInAnotherFolder) {
   std::filesystem::remove(options.output);
   options.resources.folders = {small.root};
   expect_refused(ENOSPC, {small.root});
+}
+
+// A bit of a file without a name in the folder of runs is another one from some moment on.
+class FlippedBit {
+ public:
+  FlippedBit(const std::string& folder, std::mt19937_64& random)
+      : folder_(folder), random_(random) {}
+
+  void happen() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code error;
+      const std::string path = std::filesystem::read_symlink(entry.path(), error).string();
+      if (error || path.rfind(folder_, 0) != 0) continue;
+      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      const auto bytes = static_cast<std::uint64_t>(file.seekg(0, std::ios::end).tellg());
+      if (!file || bytes == 0) continue;
+      const auto at = static_cast<std::streamoff>(random_() % bytes);
+      const int byte = file.seekg(at).get();
+      file.seekp(at).put(static_cast<char>(byte ^ 1 << random_() % 8));
+      happened += file.good() ? 1 : 0;
+    }
+  }
+
+  int happened = 0;
+
+ private:
+  const std::string folder_;
+  std::mt19937_64& random_;
+};
+
+TEST_F(LinesKeptApart, ThatADiskHasChangedAreFoundOut) {
+  int found_out = 0;
+  for (int i = 0; i < 40; ++i) {
+    const Lines lines = lines_with_long_ones(40, 300);
+    put_input(lines);
+    options.order = {};
+    if (i % 2 == 0) options.order.keys = std::make_shared<KeysBehindComma>();
+    options.order.ties = i % 4 == 0 ? Ties::kInputOrder : Ties::kRecordBytes;
+    FlippedBit bit(runs.path().string(), random);
+    const auto phase = random() % 2 == 0 ? SortPhase::kReading : SortPhase::kWriting;
+    options.resources.progress = [&, left = random() % 4](const SortProgress& now) mutable {
+      if (now.phase == phase && now.bytes > 0 && left-- == 0) bit.happen();
+    };
+    std::filesystem::remove(options.output);
+    try {
+      expect_output(sorted(lines, options.order));
+    } catch (const Error& error) {
+      ++found_out;
+      EXPECT_EQ(error.code().value(), EBADMSG) << error.what();
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("other bytes than were written there"));
+      EXPECT_GT(bit.happened, 0);
+      EXPECT_FALSE(std::filesystem::exists(options.output));
+    }
+  }
+  EXPECT_GT(found_out, 0);
 }
 
 TEST_F(LinesKeptApart, EndWhenTheSortIsStopped) {
