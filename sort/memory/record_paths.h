@@ -49,6 +49,33 @@ class RecordPaths {
   void lift(std::size_t at_once) noexcept {
     while (open_ < at_once && begin(paths_[open_], first_slot_ + open_)) ++open_;
   }
+  // Cycles of no more places are turned whole.
+  static constexpr std::size_t kShort = 16;
+  // All threads do the first, then the second, then the third, when no path is open. The second
+  // turns the cycles whose least place is in [begin, end), and returns how many records it has
+  // moved: others look at their places then, which therefore stay as they are, and keys say
+  // which have been turned.
+  void forget_keys() noexcept {
+    for (std::size_t i = next_; i < end_; ++i) places_[i].key = 0;
+  }
+  std::size_t turn_short() noexcept {
+    constexpr std::size_t kAhead = 8;
+    std::size_t moved = 0;
+    for (std::size_t i = next_; i < end_; ++i) {
+      if (i + kAhead < end_ && places_[i + kAhead].value > i + kAhead) {
+        const std::uint64_t from = places_[i + kAhead].value;
+        if (from < kLifted) moves_.prefetch(from);
+      }
+      if (begins_short(i)) moved += turn(i);
+    }
+    return moved;
+  }
+  void leave_turned() noexcept {
+    for (std::size_t i = next_; i < end_; ++i) {
+      if (places_[i].key != 0) places_[i].value = kMoved;
+    }
+  }
+
   // Follows them to their ends, and where one ends it begins the next, if `again`. Returns how many
   // records have moved.
   std::size_t follow(bool again) noexcept {
@@ -86,6 +113,28 @@ class RecordPaths {
     return true;
   }
 
+  bool begins_short(std::size_t least) const noexcept {
+    std::uint64_t place = places_[least].value;
+    for (std::size_t places = 1; places < kShort && place > least && place < kLifted; ++places) {
+      place = places_[place].value;
+      if (place == least) return true;
+    }
+    return false;
+  }
+  std::size_t turn(std::size_t least) noexcept {
+    std::size_t moved = 1, to = least;
+    moves_.lift(least, first_slot_);
+    places_[least].key = 1;
+    for (std::size_t from = places_[to].value; from != least; from = places_[to].value) {
+      moves_.move(from, to);
+      places_[from].key = 1;
+      to = from;
+      ++moved;
+    }
+    moves_.lay(first_slot_, to);
+    return moved;
+  }
+
   Path go_to(std::size_t place) const noexcept {
     const std::size_t from = places_[place].value;
     moves_.prefetch(from);
@@ -120,7 +169,8 @@ class RecordPaths {
 //
 // In rounds: threads lift records, all paths of a round before the first is followed, so that each
 // place is visited by the one path that needs its record; then they follow these paths, which share
-// long cycles.
+// long cycles. Of short cycles a round moves little: once there are few others, each is turned by
+// the thread in whose part its first place lies, and then rounds go on.
 template <typename Moves>
 class PathMover {
  public:
@@ -142,16 +192,14 @@ class PathMover {
       paths_.emplace_back(moves, places, count / groups_ * i,
                           i + 1 == groups_ ? count : count / groups_ * (i + 1), i * at_once_);
     }
-    for (bool go_on = groups_ > 1; go_on;) {
-      std::atomic<std::size_t> moved = 0;
-      run([&](std::size_t i) { paths_[i].lift(at_once_); });
-      run([&](std::size_t i) { moved += paths_[i].follow(false); });
-      // Short cycles are not worth a round.
-      constexpr std::size_t kLong = 16;
-      go_on = moved >= kLong * groups_ * at_once_;
-      together += moved;
+    if (groups_ > 1) {
+      together = follow_long() + turn_short();
+      together += follow_long();
     }
-    move_alone(moves, places, count, at_once_);
+    for (RecordPaths<Moves>& paths : paths_) {
+      paths.lift(at_once_);
+      paths.follow(true);
+    }
     return together;
   }
 
@@ -163,6 +211,25 @@ class PathMover {
   }
 
  private:
+  // Until a round moves few. Both return how many records they have moved.
+  std::size_t follow_long() noexcept {
+    constexpr std::size_t kLong = RecordPaths<Moves>::kShort;
+    for (std::size_t together = 0;;) {
+      std::atomic<std::size_t> moved = 0;
+      run([&](std::size_t i) { paths_[i].lift(at_once_); });
+      run([&](std::size_t i) { moved += paths_[i].follow(false); });
+      together += moved;
+      if (moved < kLong * groups_ * at_once_) return together;
+    }
+  }
+  std::size_t turn_short() noexcept {
+    std::atomic<std::size_t> moved = 0;
+    run([&](std::size_t i) { paths_[i].forget_keys(); });
+    run([&](std::size_t i) { moved += paths_[i].turn_short(); });
+    run([&](std::size_t i) { paths_[i].leave_turned(); });
+    return moved;
+  }
+
   template <typename Body>
   void run(const Body& body) noexcept {
     team_.run(groups_, std::cref(body));

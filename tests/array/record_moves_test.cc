@@ -99,8 +99,8 @@ struct CountedMoves {
 TEST(RecordMoves, AreDividedAmongTheThreads) {
   std::mt19937_64 random;  // always the same, so that paths of all threads are about as long
   constexpr std::size_t kCount = std::size_t{1} << 15;
-  const auto order = permutation(Cycles::kOne, kCount, random);
   for (const unsigned threads : {1U, 2U, 7U, 16U, 64U, 128U}) {
+    const auto order = permutation(Cycles::kOne, kCount, random);
     std::vector<std::size_t> numbers(kCount);
     std::iota(numbers.begin(), numbers.end(), std::size_t{0});
     std::vector<Pair64> places(kCount);
@@ -118,6 +118,38 @@ TEST(RecordMoves, AreDividedAmongTheThreads) {
     for (const std::uint64_t records : moved.of_threads()) {
       EXPECT_GT(records, kCount / threads / 4) << threads;
       EXPECT_LT(records, kCount / threads * 9 / 4) << threads;
+    }
+  }
+}
+
+// Rounds go on with what is left, and one thread moves little.
+TEST(RecordMoves, ShortCyclesAreDividedAmongTheThreads) {
+  auto random = test::test_random();
+  constexpr std::size_t kCount = std::size_t{1} << 15, kShort = kCount / 8 * 7;
+  for (const std::size_t length : {2, 3, 15, 16}) {
+    for (const unsigned threads : {2U, 7U, 16U, 64U, 128U}) {
+      SCOPED_TRACE(::testing::Message() << length << " places, " << threads << " threads");
+      // Of neighbours; and a long one.
+      std::vector<std::size_t> order(kCount);
+      std::iota(order.begin(), order.end(), std::size_t{0});
+      const auto turn = [&](std::size_t begin, std::size_t end) {
+        std::rotate(order.data() + begin, order.data() + begin + 1, order.data() + end);
+      };
+      for (std::size_t i = 0; i + length <= kShort; i += length) turn(i, i + length);
+      turn(kShort, kCount);
+      std::vector<std::size_t> numbers(kCount);
+      std::iota(numbers.begin(), numbers.end(), std::size_t{0});
+      std::vector<Pair64> places(kCount);
+      for (std::size_t i = 0; i < kCount; ++i) places[i] = {random() % 3, order[i]};
+      detail::ThreadTeam team(threads);
+      detail::PathMover<CountedMoves> mover(CountedMoves::kMost, 1, team);
+      std::vector<std::size_t> held(mover.slots());
+      test::TeamCounts lifted(threads), moved(1);
+      const std::size_t together =
+          mover.move({numbers.data(), held.data(), &lifted, &moved}, places.data(), kCount);
+      EXPECT_EQ(numbers, order);
+      EXPECT_EQ(lifted.of_threads().size(), threads);
+      EXPECT_GT(together, kCount / 4 * 3);
     }
   }
 }
