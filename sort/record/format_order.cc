@@ -260,7 +260,9 @@ std::unique_ptr<RecordMerge> FormatOrder::merge(std::span<const MergeInput> inpu
       [&]<typename Coded>(const Coded&) -> std::unique_ptr<RecordMerge> {
         if (SliceMerge<Coded>::suits(inputs.size(), room))
           return std::make_unique<SliceMerge<Coded>>(rules(), Coded::small_sort(), inputs, room);
-        return checked_merge(inputs);
+        // Of more inputs than slices are made of, all threads merge pieces.
+        constexpr std::size_t kFew = 4;
+        return inputs.size() < kFew ? checked_merge(inputs) : OrderBy::merge(inputs, room);
       },
       [&] { return OrderBy::merge(inputs, room); });
 }

@@ -920,6 +920,31 @@ TEST(RecordMerge, MergesByThreads) {
   }
 }
 
+// More inputs of words than slices are made of.
+TEST(RecordMerge, HundredsOfInputsOfWordsByAllThreads) {
+  auto random = test_random();
+  constexpr std::size_t kInputs = 600, kWords = 2000;
+  const FormatOrder order{
+      RecordFormat(8, {{.offset = 0, .length = 8, .type = {KeyKind::kUnsigned, 8}}})};
+  std::vector<Bytes> data;
+  std::vector<MergeInput> inputs;
+  for (std::size_t i = 0; i < kInputs; ++i) {
+    data.push_back(sorted_records(order, kWords, kAllKeys[i % std::size(kAllKeys)], random));
+    inputs.push_back({data[i].data(), kWords});
+  }
+  const Bytes expected = expected_merge(order, data);
+  for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+    const MergeRoom room = {.block_bytes = std::size_t{64} << 10,
+                            .working_bytes = std::size_t{128} << 20,
+                            .threads = threads,
+                            .window_blocks = 2};
+    const bool by_pieces = dynamic_cast<detail::ParallelMerge<FormatRules>*>(
+                               order.merge(inputs, room).get()) != nullptr;
+    EXPECT_EQ(by_pieces, threads > 1);
+    EXPECT_TRUE(same_bytes(merged_in_steps(order, data, room, 50000, random), expected));
+  }
+}
+
 // Asking for more threads never leads to fewer.
 TEST(RecordMerge, AsManyThreadsAsHaveRoom) {
   using Merge = SliceMerge<CodedWord>;
