@@ -17,8 +17,10 @@ namespace {
 constexpr std::size_t kMinScratchBytes = std::size_t{64} << 10;
 // With fewer threads one partitions as fast as the others sort.
 constexpr unsigned kLeastPartitionedBy = 4;
-// Of a batch, for each partitioner.
+// Of a batch, for each partitioner; more for many buckets, so that it fills most of the buffers
+// that it writes to them.
 constexpr std::size_t kStripeBytes = std::size_t{256} << 10;
+constexpr std::size_t kStripeOfBucket = std::size_t{4} << 10;
 
 }  // namespace
 
@@ -81,11 +83,15 @@ void set_run_bytes(RecordPlan& plan, bool forms_runs) {
 
 namespace {
 
-// That so many partitioners take at a time, in a small part of the pool.
+// That so many partitioners take at a time, in a small part of the pool: in a smaller one where
+// stripes are longer.
 std::size_t batch_blocks(const RecordPlan& plan, unsigned threads) {
   if (threads == 1) return 1;
-  const std::size_t wanted = detail::units_for(threads * kStripeBytes, plan.block_bytes);
-  return std::clamp<std::size_t>(plan.pool_blocks / 32, 1, wanted);
+  const auto blocks_of = [&](std::size_t stripe, std::size_t most) {
+    return std::clamp<std::size_t>(most, 1, detail::units_for(threads * stripe, plan.block_bytes));
+  };
+  return std::max(blocks_of(kStripeBytes, plan.pool_blocks / 32),
+                  blocks_of(kStripeOfBucket * buckets_for(plan.threads), plan.pool_blocks / 128));
 }
 
 }  // namespace

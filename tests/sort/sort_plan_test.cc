@@ -226,8 +226,9 @@ TEST(SortPlan, RoomsAreAsWideAsCopiersTake) {
   }
 }
 
-// What is partitioned at a time has a stripe of 256 KiB for each who partitions, and more of it is
-// read meanwhile, as long as that is a small part of the memory.
+// What is partitioned at a time has a stripe of 256 KiB for each who partitions, and of 4 KiB for
+// each of many buckets, and more of it is read meanwhile, as long as that is a small part of the
+// memory.
 TEST(SortPlan, BatchesGrowWithTheThreads) {
   const auto plan_of = [](unsigned threads, std::uint64_t memory_bytes) {
     SortPlanRequest request = request_of(16 * memory_bytes, 8, memory_bytes);
@@ -241,8 +242,14 @@ TEST(SortPlan, BatchesGrowWithTheThreads) {
     const std::uint64_t partition = threads < 4 ? 1 : threads / 2;
     EXPECT_EQ(plan.formation.partition_threads, partition);
     const std::uint64_t batch = plan.formation.batch_blocks * plan.block_bytes;
-    EXPECT_GE(batch, partition * kMiB / 4);
-    EXPECT_LT(batch, partition * kMiB / 4 + plan.block_bytes);
+    const std::uint64_t of_buckets = partition == 1 ? 0 : partition * buckets_for(threads) * 4096;
+    const std::uint64_t wanted = std::max(
+        partition * kMiB / 4, std::min(of_buckets, plan.pool_blocks / 128 * plan.block_bytes));
+    EXPECT_GE(batch, wanted);
+    EXPECT_LT(batch, wanted + plan.block_bytes);
+    if (threads == 64) {
+      EXPECT_GT(batch, 2 * partition * kMiB / 4);
+    }
     EXPECT_EQ(plan.reader.comeback_blocks + 1, plan.formation.batch_blocks);
     EXPECT_GE(plan.reader.read_ahead * plan.reader.request_bytes, threads < 4 ? 0 : 2 * batch);
     const RecordPlan little = plan_of(threads, 256 * kMiB);
