@@ -43,8 +43,8 @@ def sorted_numbers(data):
 class Job:
     """A command, what it reads, and what it writes: files, of each of which `expected` has the bytes, or a pipe."""
 
-    KINDS = ["lines", "records", "merge", "gen", "library_records", "library_lines", "split", "sampled_split", "stripes",
-             "piped"]
+    KINDS = ["lines", "records", "merge", "gen", "library_records", "library_lines", "split", "sampled_split",
+             "stripes", "piped"]
 
     def __init__(self, chance, folder, programs):
         self.folder = folder
@@ -140,7 +140,7 @@ class Job:
         return {f".{i:05}": part.tobytes() for i, part in enumerate(parts)}
 
     def sampled_split(self, chance):
-        """Of numbers most of which may be equal, which may be divided. The first whole job says where the borders are."""
+        """Of numbers most of which may be equal, and divided then. The first whole job says where the borders are."""
         numbers = array.array("Q", self.random_numbers(chance))
         if chance.below(2) == 1:
             numbers = array.array("Q", (number if number % 4 == 0 else 1 << 60 for number in numbers))
@@ -152,7 +152,7 @@ class Job:
 
         def check_outputs(data):
             made = [array.array("Q", part) for part in data]
-            expect(sorted(numbers) == sorted(number for part in made for number in part), "the parts hold other numbers")
+            expect(sorted(numbers) == sorted(number for part in made for number in part), "the parts are no division")
             ends = [(min(part), max(part)) for part in made if part]
             expect(all(last < first or (divides and last == first) for (_, last), (first, _) in zip(ends, ends[1:])),
                    "a part does not end where the next begins")

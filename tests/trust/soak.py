@@ -2,7 +2,8 @@
 """Random whole jobs, killed at random moments and at chosen system calls, and what must hold then.
 
   soak.py VORTEX VORTEX_SORT SOAK_LIBRARY [--hours H | --rounds N] [--seed S] [--first ROUND] [--decisions LIST]
-          [--python PYTHON]
+          [--python PYTHON] [--no-disks] [--state FILE]
+  soak.py VORTEX VORTEX_SORT SOAK_LIBRARY --state FILE --check
 
 Inputs are as they were; the output is old or new, and whole; nothing else is left in any folder, but for the
 whole output under a temporary name where it was about to take the place of another file. With an interpreter that has
@@ -11,10 +12,12 @@ what flush() returned for is there, and everything else is old or new. In some r
 synced, and what a copy of it holds is looked at. A round depends on the seed and its number alone, but for the
 moments: `--seed S --first ROUND --rounds 1` makes it again. What is wrong is cut down to fewer and smaller
 decisions as long as it stays wrong, and told with these: `--decisions LIST` makes that.
+
+Where the soak itself may be killed, or the machine may crash, FILE has what must hold of the files of the job or array
+whose turn it is, and `--check` looks at them.
 """
 
 import argparse
-import array
 import contextlib
 import os
 import pathlib
@@ -31,13 +34,13 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from losing_disk import begin_with_own_mounts, losing_disks  # noqa: E402
 from random_job import Job, Wrong, expect  # noqa: E402
+from soak_state import NUMBERS, SYNCED, State, check_array, check_state  # noqa: E402
 
-NUMBERS = 1 << 16  # of an array
-SYNCED = 1 << 63
 CALLS = ["openat", "fallocate", "ftruncate", "fsync", "linkat", "renameat", "renameat2", "unlinkat", "pwrite64",
          "io_uring_enter", "munmap"]
 ARRAY_CALLS = ["fsync", "io_uring_enter", "mprotect", "write", "mremap"]
 STRACE = shutil.which("strace")
+PATIENCE = 600  # seconds, which no job takes, for whoever waits for ever
 # How often a smaller round is made before it counts as right: moments differ.
 TRIES = 6
 
@@ -68,7 +71,7 @@ class Chance:
         return random.Random(self.below(1 << 16))
 
 
-def told_by(process, tracer, size):
+def told_by(process, tracer, size, state):
     """So many bytes of its output, or fewer where it ends or is stopped at a call; and whether it was either."""
     told, traced = b"", b""
     with selectors.DefaultSelector() as both:
@@ -85,6 +88,7 @@ def told_by(process, tracer, size):
                     if not more:
                         return told, True
                     told += more
+                    state.add_told(more)
     return told, False
 
 
@@ -98,16 +102,26 @@ def told_already(process):
     return told
 
 
+def what_threads_do(process):
+    """Of a process that does not end: the calls that its threads are in, and where the kernel waits for what."""
+    for thread in pathlib.Path(f"/proc/{process.pid}/task").iterdir():
+        with contextlib.suppress(OSError):
+            call = (thread / "syscall").read_text().split()[0]
+            yield f"{(thread / 'comm').read_text().strip()}: call {call}, {(thread / 'wchan').read_text()}"
+
+
 class Soak:
-    def __init__(self, programs, disks=()):
+    def __init__(self, programs, disks=(), state=None):
         self.programs = programs
         self.disks = list(disks)
+        self.state = State(state)
         self.counts = dict.fromkeys(["rounds", "whole", "killed", "killed at calls", "crashed", "crashed at calls",
                                      "arrays killed", "arrays killed at calls", "arrays crashed",
                                      "arrays crashed at calls"], 0)
         self.calls = CALLS
         self.forgetful = []
         self.tries = TRIES
+        self.patience = PATIENCE
 
     @contextlib.contextmanager
     def start(self, command, **how):
@@ -149,24 +163,38 @@ class Soak:
         except Wrong as wrong:
             raise Wrong(f"{disk.kind + ' that loses, ' if disk else ''}{job.what}: {wrong}") from wrong
         finally:
+            self.state.end()
             shutil.rmtree(folder)
         self.counts["rounds"] += 1
+
+    def wait_for(self, process):
+        """Returns what it said."""
+        try:
+            return process.communicate(timeout=self.patience)[1]
+        except subprocess.TimeoutExpired as late:
+            doing = "; ".join(what_threads_do(process))
+            raise Wrong(f"it has not ended in {self.patience} s: {doing}") from late
 
     def whole_job(self, job):
         job.prepare()
         began = time.monotonic()
         with self.start_job(job) as whole:
-            _, said = whole.communicate()
+            said = self.wait_for(whole)
             seconds = time.monotonic() - began
         expect(job.ended_well(whole.returncode), f"status {whole.returncode}: {said.decode()}")
         job.check(True)
         self.counts["whole"] += 1
         return seconds
 
+    def prepare(self, job):
+        self.state.end()
+        job.prepare()
+        self.state.begin_job(job)
+
     def kill_job(self, chance, job, _):
         seconds = self.whole_job(job)
         for _ in range(chance.below(5)):
-            job.prepare()
+            self.prepare(job)
             with self.start_job(job) as process:
                 try:
                     process.wait(timeout=chance.part() * seconds * 1.1)
@@ -176,9 +204,9 @@ class Soak:
             job.check(job.ended_well(process.returncode))
             self.counts["killed"] += process.returncode == -signal.SIGKILL
         for _ in range(chance.below(3) if STRACE else 0):
-            job.prepare()
+            self.prepare(job)
             with self.start_job(job, self.at_call(chance, self.calls, "KILL", "/dev/null")) as process:
-                process.communicate()
+                self.wait_for(process)
             job.check(job.ended_well(process.returncode))
             self.counts["killed at calls"] += process.returncode == -signal.SIGKILL
 
@@ -242,12 +270,16 @@ class Soak:
                 yield process, told
 
     def try_array(self, chance, folder, disk):
+        self.state.end()
         path, seed = folder / "out", chance.below(2**32)
         path.write_bytes(bytes(8 * NUMBERS))
         if disk:
             disk.sync()
+        else:
+            self.state.begin_array(path, seed)
         with self.start_array(chance, path, seed, bool(disk)) as (process, tracer):
-            told, at_call = told_by(process, tracer, 8 * (200 if tracer else chance.choice([0, 1, 20, 200])))
+            size = 8 * (200 if tracer else chance.choice([0, 1, 20, 200]))
+            told, at_call = told_by(process, tracer, size, self.state)
             if disk:
                 process.send_signal(signal.SIGSTOP)
                 # What it tells of later the copy need not have.
@@ -261,27 +293,11 @@ class Soak:
                 told += more
             operations = struct.unpack(f"<{len(told) // 8}Q", told[:len(told) // 8 * 8])
             flushed = [operation % SYNCED for operation in operations if not disk or operation >= SYNCED]
-            self.check_array(path, seed, flushed[-1] if flushed else 0)
+            check_array(path, seed, flushed[-1] if flushed else 0)
         finally:
             if disk:
                 disk.end_of_crash()
         self.counts[f"arrays {'crashed' if disk else 'killed'}{' at calls' if at_call else ''}"] += 1
-
-    def check_array(self, path, state, flushed):
-        data = path.read_bytes()
-        expect(len(data) == 8 * NUMBERS, f"the array has {len(data)} bytes")
-        numbers = array.array("Q", data)
-        least, written = {}, {}
-        for operation in range(1, max(max(numbers), flushed) + 1):
-            state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-            place = (state >> 33) % NUMBERS
-            written[operation] = place
-            if operation <= flushed:
-                least[place] = operation
-        for place, number in enumerate(numbers):
-            expect(number == 0 or written[number] == place, f"number {place} is {number}, which nobody wrote there")
-            expect(number >= least.get(place, 0),
-                   f"number {place} is {number}, and {least.get(place)} was flushed before {flushed}")
 
     def wrong_of(self, decisions):
         """What is wrong with a round of these decisions, and those that it made; or nothing."""
@@ -343,14 +359,22 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(2**32))
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--python", type=pathlib.Path)
+    parser.add_argument("--no-disks", action="store_true")
+    parser.add_argument("--state", type=pathlib.Path)
+    parser.add_argument("--check", action="store_true")
     parser.add_argument("--decisions", type=lambda text: [int(number) for number in text.split(",")])
     options = parser.parse_args()
-    print(f"seed: {options.seed}{'' if STRACE else '; no strace here, so none is killed at chosen calls'}", flush=True)
-    disks = losing_disks()
+    if options.check:
+        print(check_state(options.state))
+        return
+    disks = [] if options.no_disks else losing_disks()
+    print(f"seed: {options.seed}; {', '.join(disk.kind for disk in disks) or 'no disk that loses'}; "
+          f"{'strace' if STRACE else 'no strace, so none ends at chosen calls'}; python: {options.python}", flush=True)
     try:
         # An interpreter's path, links and all, says where its packages are.
         python = [str(options.python.absolute())] if options.python else []
-        sys.exit(run(Soak([*(str(path.resolve()) for path in options.programs), *python], disks), options))
+        programs = [*(str(path.resolve()) for path in options.programs), *python]
+        sys.exit(run(Soak(programs, disks, options.state), options))
     finally:
         for disk in disks:
             disk.close()

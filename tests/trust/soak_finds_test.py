@@ -8,6 +8,7 @@ With the word `planted` in front, it is one of these programs with a defect in h
 
 import functools
 import hashlib
+import json
 import os
 import pathlib
 import signal
@@ -23,9 +24,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from losing_disk import begin_with_own_mounts, losing_disks  # noqa: E402
 from random_job import Job, Wrong  # noqa: E402
 from soak import STRACE, Chance, Soak  # noqa: E402
+from soak_state import check_state  # noqa: E402
 
 SEED = int(os.environ.get("VORTEX_TEST_SEED") or random.randrange(2**32))
 ROUNDS = 60
+SOAK = pathlib.Path(__file__).resolve().parent / "soak.py"
 TO_FILES = [kind for kind in Job.KINDS if kind != "piped"]
 
 
@@ -78,6 +81,8 @@ def planted(defect, cache, program, arguments):
     """Does what the program does, and has the output appear in another way."""
     if arguments[0] == "array":
         os.execv(program, [program, *arguments])
+    if defect == "waiting":
+        signal.pause()
     if defect == "untidy":
         leave_runs(program, arguments)
     at = arguments.index("-o") + 1 if "-o" in arguments else 2 if arguments[0] != "gen" else len(arguments) - 1
@@ -155,6 +160,41 @@ class SoakFinds(unittest.TestCase):
 
     def test_parts_that_are_exchanged(self):
         self.assertIn("where the next begins", self.found(Soak([*self.with_defect("exchanged")]), 0, ["sampled_split"]))
+
+    def test_a_job_that_waits_for_ever(self):
+        soak = Soak([*self.with_defect("waiting")])
+        soak.patience = 0.5
+        self.assertRegex(self.found(soak, 0, TO_FILES), "has not ended in 0.5 s: python.*: call 34, ")
+
+    def test_what_a_killed_soak_leaves(self):
+        with tempfile.TemporaryDirectory() as folder:
+            self.look_at_what_is_left(pathlib.Path(folder))
+
+    def look_at_what_is_left(self, folder):
+        """Of soaks that are killed at random moments, and the same with a byte of an output changed."""
+        state, looked_at, found = folder / "state", [], 0
+        while len(looked_at) < 8 or found == 0:
+            state.unlink(missing_ok=True)
+            command = [sys.executable, SOAK, *PROGRAMS, "--no-disks", "--state", state, "--rounds=100",
+                       f"--seed={SEED + len(looked_at)}"]
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True,
+                                  env={**os.environ, "TMPDIR": str(folder)}) as soak:
+                time.sleep(0.5 + random.random())  # whatever happens until then
+                os.killpg(soak.pid, signal.SIGKILL)
+            if not state.exists():
+                continue
+            looked_at.append(check_state(state))
+            begun = json.loads(state.read_text(encoding="utf-8").splitlines()[0])
+            for name in begun.get("outputs", []):
+                path = pathlib.Path(begun["folder"], name)
+                if path.exists() and path.stat().st_size > 0:
+                    data = path.read_bytes()
+                    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+                    with self.assertRaisesRegex(Wrong, "not old or new"):
+                        check_state(state)
+                    found += 1
+                    break
+        print(f"seed {SEED}: {looked_at}")
 
     def test_runs_that_stay_when_nobody_reads(self):
         self.assertIn("left behind: {'run'}", self.found(Soak([*self.with_defect("untidy")]), 0, ["piped"], cut=True))
