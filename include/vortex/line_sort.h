@@ -47,7 +47,8 @@ class VORTEX_EXPORT RecordFraming {
   // missing is added in the output. All three bytes differ, or it throws Error(EINVAL).
   //
   // A byte-order mark (EF BB BF) at the beginning of an input belongs to no record. The output
-  // begins with one if an input does.
+  // begins with one if an input does. Elsewhere these bytes belong to their record; where they come
+  // first in an output without a mark, who reads it takes them for one.
   static RecordFraming quoted(char delimiter = '\n', char separator = ',',
                               InvalidQuotes invalid = InvalidQuotes::kKept);
   // In front of each record stands its length, without the four bytes of that, as a little-endian

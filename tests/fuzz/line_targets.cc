@@ -122,6 +122,8 @@ void fuzz_csv_columns(std::string_view input) {
   const SortReport report = sort_lines(options);
   EXPECT_EQ(report.invalid_records, invalid);
   ASSERT_TRUE(file_text(options.output) == expected);
+  // What is a part of the first record would be read as a mark.
+  if (expected.starts_with("\xEF\xBB\xBF")) return;
   options.inputs = {options.output};
   EXPECT_FALSE(check_lines(options).has_value());
 }

@@ -2,11 +2,13 @@
 // an exception of its caller, or options that are refused. Nothing is lost, and nothing is left.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
@@ -14,6 +16,7 @@
 #include <thread>
 
 #include "study/fault_plan.h"
+#include "tests/support/child_process.h"
 #include "tests/support/environment.h"
 #include "tests/support/small_sorts.h"
 
@@ -217,6 +220,28 @@ TYPED_TEST(SortOf, AStopEndsEveryPhase) {
     if (TypeParam::kPasses > 1) {
       EXPECT_GT(stopped_in[static_cast<std::size_t>(SortPhase::kMerging)], 0U);
     }
+  }
+}
+
+// With runs on its disks, or a part of the output.
+TYPED_TEST(SortOf, AKilledProcessLeavesNothing) {
+  for (const SortPhase phase : {SortPhase::kReading, SortPhase::kMerging, SortPhase::kWriting}) {
+    if (phase == SortPhase::kMerging && TypeParam::kPasses == 1) continue;
+    SmallSort<TypeParam> sort(false, 4);
+    sort.options.resources.progress = [&](const SortProgress& now) {
+      const bool has_runs = phase != SortPhase::kReading || now.bytes > *now.phase_bytes / 2;
+      if (now.phase == phase && has_runs) raise(SIGKILL);
+    };
+    const pid_t child = fork();
+    if (child == 0) {
+      TypeParam::sort(sort.options);
+      end_process(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << static_cast<int>(phase);
+    sort.files.expect_nothing_left(false);
+    sort.files.expect_inputs_untouched();
   }
 }
 
