@@ -1,4 +1,4 @@
-// Sequences of calls of the C interface that change files and arrays in memory: each returns 0 or a
+// Sequences of calls of the C interface that change files and blocks in memory: each returns 0 or a
 // negative errno value with a text, and all is as a plain model has it.
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <numeric>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -310,100 +309,18 @@ void vanishing(FuzzedBytes& bytes) {
   vtx_pool_close(pool);
 }
 
-// --- Records and strings in memory
-
-// By the first two bytes of five.
-void records(FuzzedBytes& bytes) {
-  constexpr std::size_t kRecord = 5, kKey = 2;
-  const vtx_key key{0, kKey, VTX_KEY_BYTES, 0, static_cast<int>(bytes.below(2))};
-  const vtx_record_format format{kRecord, &key, 1};
-  vtx_sort_options options{};
-  options.threads = bytes.below(4);
-  options.descending = bytes.flag();
-  const unsigned call = bytes.below(5);
-  std::string text(bytes.take(bytes.byte() * kRecord));
-  text.resize(text.size() / kRecord * kRecord);
-  const std::size_t count = text.size() / kRecord, k = bytes.byte();
-  std::vector<std::uint32_t> order(count), places(count);
-  const auto key_at = [&](std::uint32_t at) {
-    return std::string_view(text).substr(at * kRecord, kKey);
-  };
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return key.descending == options.descending ? key_at(a) < key_at(b) : key_at(b) < key_at(a);
-  });
-  std::string expected;
-  for (const std::uint32_t at : order) expected += text.substr(at * kRecord, kRecord);
-  std::string sorted = text;
-  switch (call) {
-    case 0:
-      if (expect(vtx_sort_records(sorted.data(), count, &format, &options))) {
-        EXPECT_TRUE(sorted == expected);
-      }
-      break;
-    case 1:
-      if (expect(vtx_sort_records_into(text.data(), count, &format, sorted.data(), &options))) {
-        EXPECT_TRUE(sorted == expected);
-      }
-      break;
-    case 2:
-      if (expect(vtx_argsort_records(text.data(), count, &format, places.data(), 4, &options))) {
-        EXPECT_TRUE(places == order);
-      }
-      break;
-    case 3:
-      if (expect(vtx_select_records(sorted.data(), count, &format, k, &options)) && k < count) {
-        EXPECT_EQ(sorted.substr(k * kRecord, kKey), expected.substr(k * kRecord, kKey));
-      }
-      break;
-    default:
-      if (!expect(vtx_partial_sort_records(sorted.data(), count, &format, k, &options))) break;
-      for (std::size_t i = 0; i < std::min(k, count); ++i) {
-        ASSERT_EQ(sorted.substr(i * kRecord, kKey), expected.substr(i * kRecord, kKey));
-      }
-  }
-}
-
-void strings(FuzzedBytes& bytes) {
-  vtx_sort_options options{};
-  options.threads = bytes.below(4);
-  options.descending = bytes.flag();
-  const bool unique = bytes.flag();
-  std::vector<std::string> texts;
-  while (!bytes.empty() && texts.size() < 200) texts.emplace_back(bytes.take(bytes.below(12)));
-  std::vector<vtx_string> views;
-  for (const std::string& text : texts) views.push_back({text.data(), text.size()});
-  std::size_t kept = views.size();
-  if (!expect(unique ? vtx_sort_unique_strings(views.data(), views.size(), &kept, &options)
-                     : vtx_sort_strings(views.data(), views.size(), &options))) {
-    return;
-  }
-  std::vector<std::string> expected = texts, found;
-  std::sort(expected.begin(), expected.end());
-  if (unique) expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
-  if (options.descending) std::reverse(expected.begin(), expected.end());
-  for (std::size_t i = 0; i < kept; ++i) {
-    found.emplace_back(static_cast<const char*>(views[i].bytes), views[i].length);
-  }
-  EXPECT_TRUE(found == expected);
-}
-
 }  // namespace
 
 void fuzz_c_storage(std::string_view input) {
   static const TemporaryFolder folder(fast_folder());
   FuzzedBytes bytes(input);
-  switch (bytes.below(5)) {
+  switch (bytes.below(3)) {
     case 0:
       return ArrayCalls(bytes, folder).run();
     case 1:
       return striped_files(bytes, folder);
-    case 2:
-      return vanishing(bytes);
-    case 3:
-      return records(bytes);
     default:
-      return strings(bytes);
+      return vanishing(bytes);
   }
 }
 

@@ -60,7 +60,13 @@ class FuzzedBytes {
 };
 
 void fuzz_c_calls(std::string_view input);
+void fuzz_c_inputs(std::string_view input);
+void fuzz_c_numbers(std::string_view input);
+void fuzz_c_pipes(std::string_view input);
+void fuzz_c_records(std::string_view input);
+void fuzz_c_sorts(std::string_view input);
 void fuzz_c_storage(std::string_view input);
+void fuzz_c_streams(std::string_view input);
 void fuzz_chain_chunks(std::string_view input);
 void fuzz_csv_columns(std::string_view input);
 void fuzz_line_input(std::string_view input);
@@ -76,7 +82,13 @@ struct FuzzTarget {
 };
 inline constexpr FuzzTarget kFuzzTargets[] = {
     {"c_calls", fuzz_c_calls},                    // sequences of calls in C
-    {"c_storage", fuzz_c_storage},                // files and arrays in C
+    {"c_inputs", fuzz_c_inputs},                  // descriptors, and zeros behind errors, in C
+    {"c_numbers", fuzz_c_numbers},                // sorts of numbers in C
+    {"c_pipes", fuzz_c_pipes},                    // pipes in C
+    {"c_records", fuzz_c_records},                // sorts of records, strings and lines in C
+    {"c_sorts", fuzz_c_sorts},                    // sorts of files, and budgets, in C
+    {"c_storage", fuzz_c_storage},                // files and blocks in C
+    {"c_streams", fuzz_c_streams},                // streams of functions in C
     {"chain_chunks", fuzz_chain_chunks},          // keys that leave a sort by chains few chunks
     {"csv_columns", fuzz_csv_columns},            // columns of CSV as keys
     {"line_input", fuzz_line_input},              // texts, in all framings
