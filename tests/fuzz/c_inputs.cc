@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <random>
 #include <set>
 #include <string>
 #include <string_view>
@@ -44,7 +45,8 @@ int copied(const char* from, char* to, std::size_t bytes) {
 
 std::string some_text(FuzzedBytes& bytes, std::size_t most) {
   std::string text(bytes() % most, ' ');
-  for (char& byte : text) byte = static_cast<char>('a' + bytes() % 20);
+  std::mt19937_64 random(bytes());
+  for (char& byte : text) byte = static_cast<char>('a' + random() % 20);
   return text;
 }
 

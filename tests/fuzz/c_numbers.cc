@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,13 +66,14 @@ class NumberCalls {
     const bool wrong = bytes_.below(8) == 0;
     const bool few = bytes_.flag();
     keys_.resize(bytes_.number() % 3000);
-    for (Bits& key : keys_)
-      key = static_cast<Bits>(few ? bytes_() % 5 * kFactor : bytes_() * kFactor);
+    std::mt19937_64 random(bytes_());
+    for (Bits& key : keys_) key = static_cast<Bits>(few ? random() % 5 * kFactor : random());
     order_ = places_in_order(keys_.size(), [&](std::uint32_t a, std::uint32_t b) {
       return options_.descending != 0 ? rank(keys_[b]) < rank(keys_[a])
                                       : rank(keys_[a]) < rank(keys_[b]);
     });
     for (const std::uint32_t place : order_) sorted_.push_back(keys_[place]);
+    if (bytes_.below(8) == 0) vtx_release_sort_memory();
     if (wrong) return refused(call);
     answered(call);
   }
@@ -239,10 +241,8 @@ class NumberCalls {
   std::vector<std::uint32_t> order_;
 };
 
-}  // namespace
-
-void fuzz_c_numbers(std::string_view input) {
-  FuzzedBytes bytes(input);
+// An array of numbers, and one call.
+void numbers(FuzzedBytes& bytes) {
   const int number = static_cast<int>(bytes.below(VTX_F64 + 1));
   switch (number >= VTX_F32 ? number - VTX_F32 + 2 : number % 4) {
     case 0:
@@ -254,6 +254,13 @@ void fuzz_c_numbers(std::string_view input) {
     default:
       return NumberCalls<std::uint64_t>(bytes, number).run();
   }
+}
+
+}  // namespace
+
+void fuzz_c_numbers(std::string_view input) {
+  FuzzedBytes bytes(input);
+  for (int arrays = 0; arrays < 40 && !bytes.empty(); ++arrays) numbers(bytes);
 }
 
 }  // namespace vortex::test

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -51,7 +52,8 @@ class PipeCalls {
   void run() {
     text_.resize(bytes_() % (12 * kB));
     if (!create()) return;
-    for (char& byte : text_) byte = static_cast<char>('a' + bytes_() % 20);
+    std::mt19937_64 random(bytes_());
+    for (char& byte : text_) byte = static_cast<char>('a' + random() % 20);
     plan(writing_, options_.zero_gaps != 0);
     plan(reading_, false);
     writer_end_ = bytes_.below(8);

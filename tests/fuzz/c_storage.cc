@@ -118,14 +118,13 @@ class ArrayCalls {
         break;
       case 6:
         if (bytes_.below(8) != 0) break;
-        vtx_array_cancel(array_, ECANCELED, "by chance");
-        EXPECT_NE(vtx_array_failure(array_), 0);
-        cancelled_ = true;
+        cancel(offset);
         break;
       case 7: {
         std::string read(bytes, ' ');
         if (copied(at(offset), read.data(), bytes)) {
           EXPECT_TRUE(read == model_.substr(offset, bytes));
+          EXPECT_TRUE(bytes == 0 || vtx_array_home(array_, at(offset)) != nullptr);
         }
         break;
       }
@@ -138,6 +137,30 @@ class ArrayCalls {
     EXPECT_EQ(vtx_array_length(array_), model_.size());
     vtx_stream_counts counts{};
     expect(vtx_array_statistics(array_, &counts), array_);
+  }
+  // A touch outside of a guarded scope finds what is there, or zeros, of which the function is
+  // told.
+  void cancel(std::uint64_t offset) {
+    int told = 0;
+    const bool fills = bytes_.flag() && !model_.empty();
+    if (fills) {
+      EXPECT_EQ(vtx_array_fill_on_failure(array_, count_call, &told), 0);
+    }
+    vtx_array_cancel(array_, ECANCELED, "by chance");
+    EXPECT_EQ(vtx_array_failure(array_), -ECANCELED);
+    cancelled_ = true;
+    for (int touches = 1; fills && touches < 3; ++touches) {
+      const char found = *static_cast<volatile char*>(at(offset));
+      EXPECT_EQ(found, told == 0 ? model_[offset] : '\0');
+      EXPECT_TRUE(told == 0 || told == touches) << told;
+      EXPECT_EQ(vtx_array_clear_filler(array_), 0);
+    }
+    EXPECT_EQ(vtx_array_fill_on_failure(array_, nullptr, nullptr), 0);
+  }
+  static void count_call(void* told, int error, const char* line) {
+    ++*static_cast<int*>(told);
+    EXPECT_EQ(error, -ECANCELED);
+    EXPECT_STRNE(line, "");
   }
   void resize() {
     const std::uint64_t bytes = bytes_.below(8) == 0 ? bytes_.number() : bytes_.below(16) * kB / 2;
@@ -156,6 +179,18 @@ class ArrayCalls {
 };
 
 // --- A sequence over several files
+
+void are_in_parts(const vtx_striped* striped, std::size_t count, std::uint64_t units) {
+  std::uint64_t all = 0, some = 0;
+  int left_out = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(vtx_striped_part(striped, i, &some, &left_out), 0);
+    all += some;
+  }
+  EXPECT_EQ(all, units);
+  EXPECT_EQ(vtx_striped_part(striped, count, &some, &left_out), -ERANGE);
+  EXPECT_EQ(vtx_striped_part(striped, 0, nullptr, &left_out), -EINVAL);
+}
 
 void striped_files(FuzzedBytes& bytes, const TemporaryFolder& folder) {
   std::array<std::string, 3> paths;
@@ -195,6 +230,7 @@ void striped_files(FuzzedBytes& bytes, const TemporaryFolder& folder) {
     return;
   }
   EXPECT_EQ(vtx_striped_length(striped), text.size());
+  are_in_parts(striped, count, (text.size() + options.unit_bytes - 1) / options.unit_bytes);
   vtx_file_options reading{};
   reading.block_bytes = options.unit_bytes;
   vtx_input* input = nullptr;
@@ -240,6 +276,13 @@ class VanishingCalls {
     EXPECT_EQ(vtx_vanishing_size(array_), loaded ? numbers.size() : 0);
     if (!loaded) return;
     EXPECT_GE(vtx_vanishing_held_blocks(array_) * kB, numbers.size() * 8);
+    vtx_stream_counts counts{};
+    EXPECT_EQ(vtx_vanishing_statistics(array_, &counts), 0);
+    EXPECT_EQ(vtx_vanishing_resize(array_, kMost + 1 + bytes_.number() % kMost), -EINVAL);
+    EXPECT_EQ(vtx_vanishing_size(array_), numbers.size()) << "what fails changes nothing";
+    if (bytes_.below(8) == 0) return give_up();
+    numbers.resize(bytes_.flag() ? numbers.size() : bytes_() % (numbers.size() + 1));
+    EXPECT_EQ(vtx_vanishing_resize(array_, numbers.size()), 0);
     if (sorts) {
       sort(std::move(numbers));
     } else {
@@ -250,6 +293,16 @@ class VanishingCalls {
  private:
   static constexpr std::size_t kMost = 12 * kB / 8;
 
+  void give_up() {
+    if (bytes_.flag()) {
+      vtx_vanishing_cancel(array_, EDOM, "by chance");
+      EXPECT_EQ(vtx_vanishing_failure(array_), -EDOM);
+    } else if (expect(vtx_vanishing_clear(array_), array_)) {
+      EXPECT_EQ(vtx_vanishing_size(array_), 0U);
+      EXPECT_EQ(vtx_vanishing_held_blocks(array_), 0U);
+      EXPECT_EQ(vtx_vanishing_failure(array_), 0);
+    }
+  }
   void sort(std::vector<std::uint64_t> numbers) {
     if (!expect(vtx_vanishing_sort(array_, VTX_U64, &options_, nullptr), array_)) return;
     std::sort(numbers.begin(), numbers.end());
@@ -278,11 +331,22 @@ class VanishingCalls {
       std::vector<std::uint64_t> expected, read(counts[i]);
       std::copy_if(numbers.begin(), numbers.end(), std::back_inserter(expected),
                    [i](std::uint64_t number) { return number % 4 == i; });
+      EXPECT_GE(vtx_bucket_held_blocks(buckets_[i]) * kB, counts[i] * 8);
+      EXPECT_EQ(vtx_bucket_failure(buckets_[i]), 0);
       if (!expect(vtx_bucket_seal(buckets_[i]), buckets_[i])) continue;
       if (copied(vtx_bucket_data(buckets_[i]), read.data(), read.size() * 8)) {
         EXPECT_TRUE(read == expected);
       }
-      expect(vtx_bucket_clear(buckets_[i]), buckets_[i]);
+      EXPECT_EQ(vtx_bucket_truncate(buckets_[i], counts[i] * 4), 0);
+      vtx_stream_counts done{};
+      EXPECT_EQ(vtx_bucket_statistics(buckets_[i], &done), 0);
+      if (expect(vtx_bucket_clear(buckets_[i]), buckets_[i])) {
+        EXPECT_EQ(vtx_bucket_held_blocks(buckets_[i]), 0U);
+      }
+      if (bytes_.below(8) == 0) {
+        vtx_bucket_cancel(buckets_[i], EDOM, "by chance");
+        EXPECT_EQ(vtx_bucket_failure(buckets_[i]), -EDOM);
+      }
     }
   }
 
