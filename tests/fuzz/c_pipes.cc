@@ -96,7 +96,10 @@ class PipeCalls {
     for (std::size_t at = 0; at < text_.size();) {
       const std::size_t end = std::min<std::size_t>(text_.size(), at + 1 + bytes_() % (3 * kB));
       const unsigned kind = bytes_.below(6);
-      steps.push_back({at, end, kind == 0 && !gaps ? 1 : kind});
+      // A pipe has no zeros for a block that its writer never touches.
+      const bool may_be_gap =
+          gaps && end - at < kB && end < text_.size() && (steps.empty() || steps.back().kind != 0);
+      steps.push_back({at, end, kind == 0 && !may_be_gap ? 1 : kind});
       if (steps.back().kind == 0) std::fill(text_.begin() + at, text_.begin() + end, '\0');
       at = end;
     }
@@ -114,7 +117,7 @@ class PipeCalls {
            (writer_goes() && (result == -EPIPE || result == -EDOM));
   }
   bool went_well(int result, const void* handle = nullptr) const {
-    EXPECT_TRUE(result == 0 || may_be(result)) << result;
+    EXPECT_TRUE(result == 0 || may_be(result)) << result << ": " << vtx_strerror(handle);
     return expect(result, handle);
   }
 

@@ -76,7 +76,7 @@ class BudgetCalls {
     vtx_input* sorted;
     std::vector<std::uint64_t> numbers;
     std::uint64_t share, most;
-    bool heeds, failed;
+    bool heeds, failed, varies;
   };
 
   // A sort that takes records has the share that it was given; one that is read gives of it, and
@@ -85,9 +85,8 @@ class BudgetCalls {
     std::uint64_t most_taken = 0;
     bool exact = true;
     for (const Sorter& sorter : sorters_) {
-      const bool varies = sorter.sorted != nullptr || sorter.failed;
-      most_taken += varies ? sorter.most : sorter.share;
-      exact = exact && !varies;
+      most_taken += sorter.varies ? sorter.most : sorter.share;
+      exact = exact && !sorter.varies;
     }
     const std::uint64_t free = vtx_budget_free_bytes(budget_);
     EXPECT_LE(free, all_);
@@ -112,9 +111,8 @@ class BudgetCalls {
     if (sorter.heeds) resources.stop = stop_;
     const std::uint64_t free = vtx_budget_free_bytes(budget_);
     // A sort waits two seconds for one that is read before it is sure that no more comes.
-    const bool may_get_more =
-        std::any_of(sorters_.begin(), sorters_.end(),
-                    [](const Sorter& other) { return other.sorted != nullptr || other.failed; });
+    const bool may_get_more = std::any_of(sorters_.begin(), sorters_.end(),
+                                          [](const Sorter& other) { return other.varies; });
     if (may_get_more && free < least) return;
     const int result = vtx_sorter_create(&kFormat, &resources, &sorter.handle);
     EXPECT_EQ(result == 0, sorter.handle != nullptr);
@@ -122,6 +120,7 @@ class BudgetCalls {
       EXPECT_LE(vtx_budget_free_bytes(budget_) + least, all_);
       sorter.share = std::min(resources.memory_bytes, free);
       sorter.most = resources.memory_bytes;
+      sorter.varies = may_get_more;
     } else {
       EXPECT_TRUE(result == -ENOMEM || result == -EDEADLK || (stopped_ && result == -ECANCELED))
           << result;
@@ -140,7 +139,7 @@ class BudgetCalls {
       EXPECT_TRUE(result == 0 || (may_stop && result == -ECANCELED)) << result;
     }
     if (!expect(result, sorter.handle)) {
-      sorter.failed = true;
+      sorter.failed = sorter.varies = true;
       return;
     }
     sorter.numbers.insert(sorter.numbers.end(), some.begin(), some.end());
@@ -151,6 +150,7 @@ class BudgetCalls {
   }
   void sort(Sorter& sorter) {
     if (sorter.sorted != nullptr) return;
+    sorter.varies = true;
     const int result = vtx_sorter_sort(sorter.handle, &sorter.sorted);
     if (!expect(result, sorter.handle)) {
       EXPECT_TRUE(sorter.failed || (stopped_ && sorter.heeds && result == -ECANCELED)) << result;
