@@ -26,6 +26,12 @@ void handle_wake(int flags, struct sigaction* before) {
   sigaction(kWake, &wake, before);
 }
 
+// A sandbox may refuse to send a signal to one thread (tgkill). One to the process is for a thread
+// that waits for it or has it not blocked, the first one sooner than others.
+void send_wake(pthread_t thread) {
+  if (pthread_kill(thread, kWake) != 0) kill(getpid(), kWake);
+}
+
 }  // namespace
 
 std::stop_token Interrupt::start() {
@@ -68,7 +74,12 @@ std::stop_token Interrupt::start() {
 Interrupt::~Interrupt() {
   if (!started_) return;
   ending_ = true;
-  pthread_kill(thread_, kWake);
+  // Where it is sent to the whole process, nobody else may take it.
+  sigset_t wake;
+  sigemptyset(&wake);
+  sigaddset(&wake, kWake);
+  pthread_sigmask(SIG_BLOCK, &wake, nullptr);
+  send_wake(thread_);
   pthread_join(thread_, nullptr);
   restore();
 }
@@ -92,7 +103,7 @@ void Interrupt::wait_for_signal() noexcept {
       handle_wake(0, nullptr);
       source_.request_stop();
     }
-    if (received_.load() != 0) pthread_kill(maker_, kWake);
+    if (received_.load() != 0) send_wake(maker_);
   }
 }
 
