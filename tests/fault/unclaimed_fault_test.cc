@@ -7,12 +7,14 @@
 #include <ucontext.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "tests/fault/engine_suite.h"
+#include "tests/support/child_process.h"
 #include "tests/support/memory_source.h"
 #include "tests/support/threads.h"
 #include "vortex/input_stream.h"
@@ -240,6 +242,17 @@ TYPED_TEST(UnclaimedFault, DefaultActionForASentSignal) {
         this->start_behind(action_of(SIG_DFL));
         kill(getpid(), SIGSEGV);
         for (;;) pause();
+      },
+      KilledBySignal(SIGSEGV), "");
+}
+
+TYPED_TEST(UnclaimedFault, DefaultActionForASentSignalThatNobodyMayQueue) {
+  EXPECT_EXIT(
+      {
+        this->start_behind(action_of(SIG_DFL));
+        if (!test::refuse_call(SYS_rt_tgsigqueueinfo, EPERM)) _exit(2);
+        pthread_kill(pthread_self(), SIGSEGV);
+        _exit(1);
       },
       KilledBySignal(SIGSEGV), "");
 }

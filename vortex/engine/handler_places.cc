@@ -36,8 +36,10 @@ void run_default_action(int signal, siginfo_t* info) noexcept {
   action.sa_handler = SIG_DFL;
   sigaction(signal, &action, nullptr);
   // A fault comes again when the instruction does. A signal that was sent has to be sent again.
-  if (sent_by_somebody(info)) {
-    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info);
+  // Where a sandbox refuses to have it sent with what it told, it goes without that.
+  if (sent_by_somebody(info) &&
+      syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info) != 0) {
+    raise(signal);
   }
 }
 
