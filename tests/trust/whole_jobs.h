@@ -412,7 +412,8 @@ inline WholeJob copy_job(std::mt19937_64& random, bool striped) {
       out.finish(in.size());
     };
     if (striped) {
-      StripedFile file({{place->output(), disk.get()}, {place->second_output(), disk.get()}},
+      const std::unique_ptr<Disk> first = disk_of_job(), second = disk_of_job();
+      StripedFile file({{place->output(), first.get()}, {place->second_output(), second.get()}},
                        {.unit_bytes = kJobBlock, .most_bytes = 64 * kJobBlock});
       FileWriter<char> out(file.writing_layout(), options);
       copy(out);
