@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/io_uring.h>
+#include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -86,6 +88,13 @@ TEST(Environments, Userfaultfd) {
   const int error = errno;
   if (file >= 0) close(file);
   if (!moves) END_TEST_WITHOUT(Environment::kUserfaultfd, "userfaultfd: " << std::strerror(error));
+}
+
+TEST(Environments, Seccomp) {
+  const std::uint32_t asks = SECCOMP_RET_USER_NOTIF;
+  if (syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &asks) != 0) {
+    END_TEST_WITHOUT(Environment::kSeccomp, "seccomp: " << std::strerror(errno));
+  }
 }
 
 }  // namespace

@@ -15,7 +15,15 @@ namespace vortex::test {
 // A test that cannot have one of these here may skip on somebody's own machine. Where $CI is set,
 // which every CI service does, it fails: nobody reads what was skipped there.
 // tests/disk/environment_test.cc looks for each by itself.
-enum class Environment { kUring, kDirectIo, kHugePages, kMounts, kLoopDevices, kUserfaultfd };
+enum class Environment {
+  kUring,
+  kDirectIo,
+  kHugePages,
+  kMounts,
+  kLoopDevices,
+  kUserfaultfd,
+  kSeccomp
+};
 
 inline const char* name_of(Environment environment) {
   constexpr std::array kNames = {
@@ -25,6 +33,7 @@ inline const char* name_of(Environment environment) {
       Named{Environment::kMounts, "mounts in a namespace of the test's own (root)"},
       Named{Environment::kLoopDevices, "loop devices (root, losetup, mkfs.ext4)"},
       Named{Environment::kUserfaultfd, "userfaultfd that moves pages (Linux 6.8, permission)"},
+      Named{Environment::kSeccomp, "seccomp(2) that refuses calls or asks about them (Linux 5.9)"},
   };
   return name_in(kNames, environment);
 }
