@@ -15,6 +15,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -24,6 +25,7 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/child_process.h"
@@ -114,6 +116,8 @@ inline constexpr FailingCall kFailingCalls[] = {
     {"sysinfo", SYS_sysinfo, EPERM},
     {"prlimit64", SYS_prlimit64, EPERM},
     {"sigaltstack", SYS_sigaltstack, ENOMEM},
+    {"tgkill", SYS_tgkill, EPERM},
+    {"rt_tgsigqueueinfo", SYS_rt_tgsigqueueinfo, EPERM},
     {"poll", SYS_poll, ENOMEM},
     {"ppoll", SYS_ppoll, ENOMEM},
 #ifdef SYS_open
@@ -129,6 +133,12 @@ inline constexpr FailingCall kFailingCalls[] = {
 #endif
 };
 inline constexpr std::size_t kCallKinds = std::size(kFailingCalls);
+
+inline std::size_t kind_of(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kFailingCalls), std::end(kFailingCalls),
+                                         [&](const auto& call) { return call.name == name; });
+  return static_cast<std::size_t>(found - kFailingCalls);
+}
 
 // Those that a signal may interrupt and that are made again then. Opening is not among them: an
 // interruption is how a program leaves the wait for the other end of a pipe.
@@ -168,8 +178,8 @@ struct CallLedger {
   void disarm() noexcept { armed = false; }
 };
 
-// How a child ended: by itself with this status, or after the time that a step may take; then
-// `waits` tells what its threads waited for.
+// How a child ended: by itself with this status, or after the time or the calls that a step may
+// take; then `waits` tells what its threads waited for.
 struct TracedEnd {
   int status = 0;
   bool hung = false;
@@ -238,8 +248,14 @@ inline std::string what_threads_wait_for(pid_t process) {
 // full speed, and so do page faults, which ptrace(2) would stop at.
 class CallTracer {
  public:
-  // A child hangs that makes no step and asks about no call for so many seconds.
-  explicit CallTracer(int patience = 60) : patience_(patience) {
+  // Twenty times what a step of the greatest job asks about, and ninety times what fails in one.
+  static constexpr std::uint64_t kMostAnswers = std::uint64_t{1} << 16;
+
+  // A child hangs that makes no step and asks about no call for so many seconds. So does one that
+  // makes no step for so long and asks about more calls than that, as one does that makes a call
+  // that fails again for ever; on a slow machine a step takes longer, but has no more calls.
+  explicit CallTracer(int patience = 60, std::uint64_t most_answers = kMostAnswers)
+      : patience_(patience), most_answers_(most_answers) {
     void* const shared = mmap(nullptr, sizeof(CallLedger), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ledger_ = new (shared) CallLedger;
@@ -310,17 +326,31 @@ class CallTracer {
   }
 
   void follow(int listener, int process, pid_t child, TracedEnd& end) {
-    std::uint64_t steps = ledger_->steps;
-    for (int waited = 0; waited < patience_;) {
+    using Clock = std::chrono::steady_clock;
+    std::uint64_t steps = ledger_->steps, answers = 0;
+    Clock::time_point step_began = Clock::now();
+    bool asks_for_ever = false;
+    for (int waited = 0; waited < patience_ && !asks_for_ever;) {
       std::array<pollfd, 2> events{{{listener, POLLIN, 0}, {process, POLLIN, 0}}};
       const int ready = poll(events.data(), events.size(), 1000);
       if ((events[1].revents & POLLIN) != 0) return;
-      if ((events[0].revents & POLLIN) != 0) answer(listener);
-      waited = ready != 0 || steps != ledger_->steps ? 0 : waited + 1;
-      steps = ledger_->steps;
+      const bool went_on = steps != ledger_->steps;
+      waited = ready != 0 || went_on ? 0 : waited + 1;
+      if (went_on) {
+        steps = ledger_->steps;
+        answers = 0;
+        step_began = Clock::now();
+      }
+      if ((events[0].revents & POLLIN) == 0) continue;
+      asks_for_ever =
+          answers >= most_answers_ && Clock::now() - step_began >= std::chrono::seconds(patience_);
+      // A thread without an answer is found where it asks.
+      if (!asks_for_ever) answer(listener);
+      ++answers;
     }
     end.hung = true;
-    end.waits = what_threads_wait_for(child);
+    if (asks_for_ever) end.waits = "calls without end in one step, the last of which is here\n";
+    end.waits += what_threads_wait_for(child);
     kill(child, SIGKILL);
   }
 
@@ -378,6 +408,7 @@ class CallTracer {
   }
 
   const int patience_;
+  const std::uint64_t most_answers_;
   CallLedger* ledger_;
   std::vector<std::size_t> asked_;
 };

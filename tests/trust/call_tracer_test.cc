@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/environment.h"
+
 namespace vortex::test::call_tracer_test { namespace {
 
 constexpr int kCannotLook = 77;
@@ -34,7 +36,9 @@ constexpr int kCannotLook = 77;
 
 TEST(CallTracer, AHangIsNamed) {
   CallTracer tracer(1);
-  if (const std::string refusal = tracer.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+  if (const std::string refusal = tracer.refusal(); !refusal.empty()) {
+    END_TEST_WITHOUT(Environment::kSeccomp, refusal);
+  }
   const TracedEnd end = tracer.run({}, [&] { return wait_for_ever(tracer.ledger()); });
   if (WIFEXITED(end.status) && WEXITSTATUS(end.status) == kCannotLook) {
     GTEST_SKIP() << "/proc does not tell what threads wait for";
@@ -45,6 +49,27 @@ TEST(CallTracer, AHangIsNamed) {
   ASSERT_NE(at, std::string::npos) << end.waits;
   const std::string sleeper = end.waits.substr(at, end.waits.find("\n  at", at) - at);
   EXPECT_NE(sleeper.find("system call " + std::to_string(SYS_futex) + " "), std::string::npos)
+      << end.waits;
+}
+
+// Its calls are signs of life, but no step comes.
+TEST(CallTracer, ACallThatIsMadeAgainForEverIsAHang) {
+  constexpr std::uint64_t kMost = 1000;
+  CallTracer tracer(1, kMost);
+  if (const std::string refusal = tracer.refusal(); !refusal.empty()) {
+    END_TEST_WITHOUT(Environment::kSeccomp, refusal);
+  }
+  CallLedger& ledger = tracer.ledger();
+  const TracedEnd end = tracer.run({kind_of("fsync")}, [&] {
+    alarm(60);  // it ends where nobody sees it
+    ledger.arm(1, true);
+    while (fsync(STDERR_FILENO) != 0) {
+    }
+    return 0;
+  });
+  EXPECT_TRUE(end.hung) << end.status;
+  EXPECT_GE(ledger.failed, kMost);
+  EXPECT_NE(end.waits.find("system call " + std::to_string(SYS_fsync) + " "), std::string::npos)
       << end.waits;
 }
 
