@@ -14,6 +14,7 @@
 
 #include "lines/memory/arena_warmer.h"
 #include "study/fault_plan.h"
+#include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trust/call_tracer.h"
@@ -240,13 +241,15 @@ class Sweep {
 class NthFailure : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (const std::string refusal = tracer_.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+    if (const std::string refusal = tracer_.refusal(); !refusal.empty()) {
+      END_TEST_WITHOUT(Environment::kSeccomp, refusal);
+    }
     if (!by_userfaultfd()) return;
     try {
       FaultDispatcher::instance().stop();
       FaultDispatcher::require(Engine::kUserfaultfd);
     } catch (const Error& error) {
-      GTEST_SKIP() << error.what();
+      END_TEST_WITHOUT(Environment::kUserfaultfd, error.what());
     }
     sets_engine_ = std::getenv("VORTEX_ENGINE") == nullptr;
     setenv("VORTEX_ENGINE", "userfaultfd", 1);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
 #include "tests/trust/call_tracer.h"
 #include "tests/trust/heap_failure.h"
@@ -118,9 +119,14 @@ finally:
 class ProgramFailures : public ::testing::TestWithParam<Command> {
  protected:
   void SetUp() override {
-    if (const std::string refusal = tracer_.refusal(); !refusal.empty()) GTEST_SKIP() << refusal;
+    if (const std::string refusal = tracer_.refusal(); !refusal.empty()) {
+      END_TEST_WITHOUT(Environment::kSeccomp, refusal);
+    }
     const char* const programs = std::getenv("VORTEX_PROGRAMS");
-    if (programs == nullptr) GTEST_SKIP() << "VORTEX_PROGRAMS does not name their folder";
+    if (programs == nullptr) {
+      ASSERT_FALSE(in_ci()) << "no programs, which must not be left out there";
+      GTEST_SKIP() << "VORTEX_PROGRAMS does not name their folder";
+    }
     program_ = std::string(programs) + "/" + GetParam().program;
     if (is_python() && !make_package()) GTEST_SKIP() << "the Python package is not built";
     auto random = test_random();
@@ -315,7 +321,10 @@ TEST_P(ProgramFailures, OfASystemCall) {
 
 // What threads, the C library and the library of C++ take included.
 TEST_P(ProgramFailures, OfAnAllocation) {
-  if (!take_failing_heap()) GTEST_SKIP() << "no program has a heap that fails";
+  if (!take_failing_heap()) {
+    ASSERT_FALSE(in_ci()) << "no failing heap, which must not be left out there";
+    GTEST_SKIP() << "no program has a heap that fails";
+  }
   SharedHeap heap(outside_.file("heap"));
   const Cause cause{"allocation", ENOMEM};
   heap.plan(0, false);
