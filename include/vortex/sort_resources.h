@@ -256,8 +256,8 @@ struct SortResources {
   // default_memory_bytes().
   std::uint64_t memory_bytes = 0;
   // Memory that this sort shares with others of the process: the sort gets what is free of it, at
-  // most `memory_bytes` and at least `least_memory_bytes` (0: a quarter of the most), and waits for
-  // that where it begins. none: the memory is the sort's own.
+  // most `memory_bytes`, or `least_memory_bytes` if these are more, and at least the latter (0: a
+  // quarter of the most), and waits for that where it begins. none: the memory is the sort's own.
   std::shared_ptr<MemoryBudget> budget = {};
   std::uint64_t least_memory_bytes = 0;
   // Where runs are kept, a disk each. Empty: the folder of the output where that is a file, else

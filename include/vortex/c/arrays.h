@@ -18,7 +18,7 @@ typedef struct vtx_sort_options {
   int descending;
   int stable;        // pairs with equal keys keep their order; sorted records do anyway
   unsigned threads;  // that may work, the calling one included, and no more than there are usable
-                     // cores; 0: that many; at most 4096
+                     // cores, however large the number is; 0: that many
 } vtx_sort_options;
 
 typedef struct vtx_pair_i32 {

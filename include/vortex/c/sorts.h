@@ -101,9 +101,10 @@ typedef struct vtx_sort_resources {
   vtx_disk_function disk;  // NULL: disks of the backend
   void* disk_context;
   vtx_stop* stop;  // may be closed as soon as the sort has begun
-  // May be closed then, too. The sort takes what is free of it, at most memory_bytes, and waits for
-  // at least least_memory_bytes; 0: a quarter of the most. -EDEADLK where it waits for memory of
-  // sorters to which the calling thread pushes: call vtx_sorter_sort() first.
+  // May be closed then, too. The sort takes what is free of it, at most memory_bytes, or
+  // least_memory_bytes if these are more, and waits for at least the latter; 0: a quarter of the
+  // most. -EDEADLK where it waits for memory of sorters to which the calling thread pushes: call
+  // vtx_sorter_sort() first.
   vtx_budget* budget;
   uint64_t least_memory_bytes;
 } vtx_sort_resources;
