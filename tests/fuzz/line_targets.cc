@@ -64,6 +64,8 @@ struct FuzzedRecord {
   std::string record, key;
 };
 
+constexpr std::string_view kMark = "\xEF\xBB\xBF";  // of the byte order
+
 }  // namespace
 
 void fuzz_csv_columns(std::string_view input) {
@@ -81,7 +83,7 @@ void fuzz_csv_columns(std::string_view input) {
   const std::string_view part = bytes.rest();
   std::string text;
   for (unsigned i = 0; i < times && text.size() < std::size_t{64} << 10; ++i) text += part;
-  if (text.starts_with("\xEF\xBB\xBF")) return;
+  if (text.starts_with(kMark)) return;
 
   std::vector<FuzzedRecord> records;
   std::size_t invalid = 0;
@@ -122,10 +124,9 @@ void fuzz_csv_columns(std::string_view input) {
   const SortReport report = sort_lines(options);
   EXPECT_EQ(report.invalid_records, invalid);
   ASSERT_TRUE(file_text(options.output) == expected);
-  // What is a part of the first record would be read as a mark.
-  if (expected.starts_with("\xEF\xBB\xBF")) return;
   options.inputs = {options.output};
-  EXPECT_FALSE(check_lines(options).has_value());
+  // What is a part of the first record would be read as a mark.
+  EXPECT_FALSE(!expected.starts_with(kMark) && check_lines(options).has_value());
 }
 
 }  // namespace vortex::test
