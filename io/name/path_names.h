@@ -24,7 +24,7 @@ std::string path_of_descriptor(int descriptor);
 VORTEX_EXPORT std::string followed_links(const std::string& path);
 
 // What no other process has, and no other call.
-std::uint64_t random_bits() noexcept;
+VORTEX_EXPORT std::uint64_t random_bits() noexcept;
 
 // A hidden name for a file that is to be `base` in the same folder, telling where it came from as
 // far as that is short: the whole may be as long as file systems allow. It ends in 64 random bits,

@@ -56,11 +56,12 @@ std::span<char> bytes_of(std::span<Number> numbers) noexcept {
 
 CheckedTexts::CheckedTexts() noexcept : own_(random_bits()) {}
 
-std::uint32_t CheckedTexts::checksum(std::span<const char> piece,
-                                     std::uint64_t place) const noexcept {
+std::uint32_t CheckedTexts::checksum(const BlockFile& file, std::uint64_t place,
+                                     std::span<const char> piece) const noexcept {
   constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+  const std::uint64_t of_file = static_cast<std::uint64_t>(file.descriptor()) << 48;
   return block_checksum(reinterpret_cast<const std::byte*>(piece.data()), piece.size()) ^
-         static_cast<std::uint32_t>((own_ + place) * kGolden >> 32);
+         static_cast<std::uint32_t>((own_ + of_file + place) * kGolden >> 32);
 }
 
 int CheckedTexts::write(const BlockFile& file, std::uint64_t offset, std::string_view text) const {
@@ -68,7 +69,7 @@ int CheckedTexts::write(const BlockFile& file, std::uint64_t offset, std::string
   std::vector<std::uint32_t> checksums;
   checksums.reserve(static_cast<std::size_t>(pieces(text.size())));
   for (std::size_t at = 0; at < text.size(); at += kPieceBytes) {
-    checksums.push_back(checksum(text.substr(at, kPieceBytes), offset + at));
+    checksums.push_back(checksum(file, offset + at, text.substr(at, kPieceBytes)));
   }
   return write_all(file.descriptor(), offset + text.size(), bytes_of(std::span(checksums)));
 }
@@ -81,7 +82,7 @@ void CheckedTexts::read(const BlockFile& file, std::uint64_t offset, std::uint64
     std::uint32_t expected = 0;
     read_all(file, checksum_at, bytes_of(std::span(&expected, 1)));
     const auto piece = to.first(std::min(to.size(), kPieceBytes));
-    if (checksum(piece, offset + at) != expected) {
+    if (checksum(file, offset + at, piece) != expected) {
       throw Error(EBADMSG, reading(file) + " at byte " + std::to_string(offset + at) + kOtherBytes);
     }
     to = to.subspan(piece.size());

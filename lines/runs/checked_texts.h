@@ -37,7 +37,8 @@ class CheckedTexts {
   static std::uint64_t pieces(std::uint64_t text_bytes) noexcept {
     return text_bytes / kPieceBytes + (text_bytes % kPieceBytes != 0 ? 1 : 0);
   }
-  std::uint32_t checksum(std::span<const char> piece, std::uint64_t place) const noexcept;
+  std::uint32_t checksum(const BlockFile& file, std::uint64_t place,
+                         std::span<const char> piece) const noexcept;
 
   const std::uint64_t own_;
 };

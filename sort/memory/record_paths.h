@@ -193,7 +193,8 @@ class PathMover {
                           i + 1 == groups_ ? count : count / groups_ * (i + 1), i * at_once_);
     }
     if (groups_ > 1) {
-      together = follow_long() + turn_short();
+      together = follow_long();
+      together += turn_short();
       together += follow_long();
     }
     for (RecordPaths<Moves>& paths : paths_) {

@@ -88,7 +88,8 @@ namespace {
 std::size_t batch_blocks(const RecordPlan& plan, unsigned threads) {
   if (threads == 1) return 1;
   const auto blocks_of = [&](std::size_t stripe, std::size_t most) {
-    return std::clamp<std::size_t>(most, 1, detail::units_for(threads * stripe, plan.block_bytes));
+    const std::size_t wanted = detail::units_for(threads * stripe, plan.block_bytes);
+    return std::max<std::size_t>(std::min(most, wanted), 1);
   };
   return std::max(blocks_of(kStripeBytes, plan.pool_blocks / 32),
                   blocks_of(kStripeOfBucket * buckets_for(plan.threads), plan.pool_blocks / 128));

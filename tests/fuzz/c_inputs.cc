@@ -170,7 +170,9 @@ void write_descriptor(FuzzedBytes& bytes, const TemporaryFolder& folder) {
   to.close();
   if (is_pipe) {
     std::string read(text.size() + 1, ' ');
-    read.resize(static_cast<std::size_t>(::read(from.number(), read.data(), read.size())));
+    const ssize_t count = ::read(from.number(), read.data(), read.size());
+    ASSERT_GE(count, 0);
+    read.resize(static_cast<std::size_t>(count));
     EXPECT_TRUE(read == text.substr(0, finished));
   } else {
     EXPECT_TRUE(file_text(path) == head + text.substr(0, finished));

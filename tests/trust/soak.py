@@ -40,7 +40,7 @@ CALLS = ["openat", "fallocate", "ftruncate", "fsync", "linkat", "renameat", "ren
          "io_uring_enter", "munmap"]
 ARRAY_CALLS = ["fsync", "io_uring_enter", "mprotect", "write", "mremap"]
 STRACE = shutil.which("strace")
-PATIENCE = 600  # seconds, which no job takes, for whoever waits for ever
+PATIENCE = 200  # seconds, which no job takes, for whoever waits for ever
 # How often a smaller round is made before it counts as right: moments differ.
 TRIES = 6
 

@@ -159,12 +159,14 @@ class SoakFinds(unittest.TestCase):
                          r"output (out|in0)\.0.* old or new")
 
     def test_parts_that_are_exchanged(self):
-        self.assertIn("where the next begins", self.found(Soak([*self.with_defect("exchanged")]), 0, ["sampled_split"]))
+        # Where there is one part, it is torn.
+        self.assertRegex(self.found(Soak([*self.with_defect("exchanged")]), 0, ["sampled_split"]),
+                         "where the next begins|old or new")
 
     def test_a_job_that_waits_for_ever(self):
         soak = Soak([*self.with_defect("waiting")])
-        soak.patience = 0.5
-        self.assertRegex(self.found(soak, 0, TO_FILES), "has not ended in 0.5 s: python.*: call 34, ")
+        soak.patience = 5
+        self.assertRegex(self.found(soak, 0, TO_FILES), "has not ended in 5 s: .*: call [0-9]+, ")
 
     def test_what_a_killed_soak_leaves(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -173,16 +175,15 @@ class SoakFinds(unittest.TestCase):
     def look_at_what_is_left(self, folder):
         """Of soaks that are killed at random moments, and the same with a byte of an output changed."""
         state, looked_at, found = folder / "state", [], 0
-        while len(looked_at) < 8 or found == 0:
+        for seed in range(SEED, SEED + 60):
             state.unlink(missing_ok=True)
-            command = [sys.executable, SOAK, *PROGRAMS, "--no-disks", "--state", state, "--rounds=100",
-                       f"--seed={SEED + len(looked_at)}"]
+            command = [sys.executable, SOAK, *PROGRAMS, "--no-disks", "--state", state, "--rounds=100", f"--seed={seed}"]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True,
                                   env={**os.environ, "TMPDIR": str(folder)}) as soak:
-                time.sleep(0.5 + random.random())  # whatever happens until then
+                while not state.exists() and soak.poll() is None:
+                    time.sleep(0.02)
+                time.sleep(random.random())  # whatever happens until then
                 os.killpg(soak.pid, signal.SIGKILL)
-            if not state.exists():
-                continue
             looked_at.append(check_state(state))
             begun = json.loads(state.read_text(encoding="utf-8").splitlines()[0])
             for name in begun.get("outputs", []):
@@ -194,7 +195,10 @@ class SoakFinds(unittest.TestCase):
                         check_state(state)
                     found += 1
                     break
+            if found and len(looked_at) >= 8:
+                break
         print(f"seed {SEED}: {looked_at}")
+        self.assertGreater(found, 0)
 
     def test_runs_that_stay_when_nobody_reads(self):
         self.assertIn("left behind: {'run'}", self.found(Soak([*self.with_defect("untidy")]), 0, ["piped"], cut=True))

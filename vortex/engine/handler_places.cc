@@ -39,7 +39,7 @@ void run_default_action(int signal, siginfo_t* info) noexcept {
   // Where a sandbox refuses to have it sent with what it told, it goes without that.
   if (sent_by_somebody(info) &&
       syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), signal, info) != 0) {
-    raise(signal);
+    if (raise(signal) != 0) kill(getpid(), signal);
   }
 }
 
