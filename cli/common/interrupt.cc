@@ -26,8 +26,8 @@ void handle_wake(int flags, struct sigaction* before) {
   sigaction(kWake, &wake, before);
 }
 
-// A sandbox may refuse to send a signal to one thread (tgkill). One to the process is for a thread
-// that waits for it or has it not blocked, the first one sooner than others.
+// A sandbox may refuse to send a signal to one thread (tgkill). One that is sent to the process
+// goes to any thread that waits for it, or that has not blocked it.
 void send_wake(pthread_t thread) {
   if (pthread_kill(thread, kWake) != 0) kill(getpid(), kWake);
 }

@@ -27,22 +27,6 @@ namespace {
 
 constexpr std::size_t kB = std::size_t{16} << 10;
 
-struct Range {
-  const char* from;
-  char* to;
-  std::size_t bytes;
-};
-void copy_upwards(void* context) {
-  const auto* const range = static_cast<const Range*>(context);
-  const auto* const from = static_cast<const volatile char*>(range->from);
-  auto* const to = static_cast<volatile char*>(range->to);
-  for (std::size_t i = 0; i < range->bytes; ++i) to[i] = from[i];
-}
-int copied(const char* from, char* to, std::size_t bytes) {
-  Range range{from, to, bytes};
-  return vtx_guarded(copy_upwards, &range);
-}
-
 std::string some_text(FuzzedBytes& bytes, std::size_t most) {
   std::string text(bytes() % most, ' ');
   std::mt19937_64 random(bytes());
@@ -113,7 +97,7 @@ void read_descriptor(FuzzedBytes& bytes, const TemporaryFolder& folder) {
     const std::size_t some = std::min<std::uint64_t>(end, expected.size()) - at;
     if (some == 0) break;
     std::string read(some, ' ');
-    ASSERT_EQ(copied(data + at, read.data(), read.size()), 0);
+    ASSERT_EQ(guarded_copy(data + at, read.data(), read.size()), 0);
     EXPECT_TRUE(read == expected.substr(at, read.size()));
     EXPECT_NE(vtx_input_home(input, data + at), nullptr);
   }
@@ -154,7 +138,7 @@ void write_descriptor(FuzzedBytes& bytes, const TemporaryFolder& folder) {
   auto* const data = static_cast<char*>(vtx_output_data(output));
   for (std::size_t at = 0, some = 0; at < text.size(); at += some) {
     some = std::min<std::size_t>(text.size() - at, 1 + bytes() % kB);
-    ASSERT_EQ(copied(text.data() + at, data + at, some), 0);
+    ASSERT_EQ(guarded_copy(text.data() + at, data + at, some), 0);
   }
   const std::size_t finished = bytes.below(4) == 0 ? bytes() % (text.size() + 1) : text.size();
   // Whole blocks that were handed over are written.
@@ -222,7 +206,7 @@ void filled_input(FuzzedBytes& bytes) {
     const std::size_t byte = at * kB + bytes.byte();
     char read = '?';
     if (bytes.below(3) == 0) {
-      EXPECT_EQ(copied(data + byte, &read, 1), fails && !filled ? -EDOM : 0);
+      EXPECT_EQ(guarded_copy(data + byte, &read, 1), fails && !filled ? -EDOM : 0);
     } else {
       read = static_cast<const volatile char*>(data)[byte];
       calls += fails && !filled ? 1 : 0;
@@ -259,7 +243,7 @@ void filled_output(FuzzedBytes& bytes) {
     const bool fails = end >= fails_at + 2;
     if (bytes.below(4) == 0) {
       const char written = 'w';
-      EXPECT_EQ(copied(&written, data + end * kB, 1), fails ? -ENOSPC : 0);
+      EXPECT_EQ(guarded_copy(&written, data + end * kB, 1), fails ? -ENOSPC : 0);
     } else {
       static_cast<volatile char*>(data)[end * kB + bytes.byte()] = 'w';
       calls += fails ? 1 : 0;

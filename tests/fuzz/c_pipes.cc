@@ -21,22 +21,6 @@ namespace {
 
 constexpr std::size_t kB = std::size_t{16} << 10;
 
-struct Range {
-  const char* from;
-  char* to;
-  std::size_t bytes;
-};
-void copy_upwards(void* context) {
-  const auto* const range = static_cast<const Range*>(context);
-  const auto* const from = static_cast<const volatile char*>(range->from);
-  auto* const to = static_cast<volatile char*>(range->to);
-  for (std::size_t i = 0; i < range->bytes; ++i) to[i] = from[i];
-}
-int copied(const char* from, char* to, std::size_t bytes) {
-  Range range{from, to, bytes};
-  return vtx_guarded(copy_upwards, &range);
-}
-
 // What each end does is decided before two threads do it, and neither waits for the other in a
 // circle: so every input ends, and ends alike.
 class PipeCalls {
@@ -151,13 +135,15 @@ class PipeCalls {
     }
     if (step.kind == 2) {
       // What is written twice is handed over as it was written last.
-      if (!went_well(copied(text_.data() + step.begin, data + step.begin, again - step.begin)))
+      if (!went_well(
+              guarded_copy(text_.data() + step.begin, data + step.begin, again - step.begin)))
         return false;
       const std::string other(step.end - again, '?');
-      if (!went_well(copied(other.data(), data + again, other.size()))) return false;
-      return went_well(copied(text_.data() + again, data + again, other.size()));
+      if (!went_well(guarded_copy(other.data(), data + again, other.size()))) return false;
+      return went_well(guarded_copy(text_.data() + again, data + again, other.size()));
     }
-    return went_well(copied(text_.data() + step.begin, data + step.begin, step.end - step.begin));
+    return went_well(
+        guarded_copy(text_.data() + step.begin, data + step.begin, step.end - step.begin));
   }
 
   void read_all() {
@@ -194,7 +180,7 @@ class PipeCalls {
       EXPECT_LE(told, std::max((step.begin / kB + 1) * kB, text_.size()));
     }
     std::string read(step.end - step.begin, ' ');
-    if (!went_well(copied(data + step.begin, read.data(), read.size()))) return false;
+    if (!went_well(guarded_copy(data + step.begin, read.data(), read.size()))) return false;
     EXPECT_TRUE(read == text_.substr(step.begin, read.size()));
     if (writer_goes() && options_.length_bytes == 0) {
       EXPECT_LE(step.end, leaves_at_ / kB * kB) << "more than was handed over";
@@ -202,7 +188,7 @@ class PipeCalls {
     const std::size_t again = window(step, options_.reader_comeback_blocks);
     if (step.kind == 2) {
       std::fill(read.begin(), read.end(), ' ');
-      EXPECT_EQ(copied(data + again, read.data(), step.end - again), 0);
+      EXPECT_EQ(guarded_copy(data + again, read.data(), step.end - again), 0);
       EXPECT_EQ(read.compare(0, step.end - again, text_, again, step.end - again), 0);
     }
     // A writer that can come to its end without this one says how much there is.

@@ -27,21 +27,8 @@ int any_of(FuzzedBytes& bytes, unsigned kinds) {
   return static_cast<int>(bytes.byte() < 8 ? kinds : bytes.below(kinds));
 }
 
-// Copies within a guarded body, upwards.
-struct Copy {
-  const void* from;
-  void* to;
-  std::size_t bytes;
-};
-void copy_upwards(void* context) {
-  const auto* const copy = static_cast<const Copy*>(context);
-  const auto* const from = static_cast<const volatile char*>(copy->from);
-  auto* const to = static_cast<volatile char*>(copy->to);
-  for (std::size_t i = 0; i < copy->bytes; ++i) to[i] = from[i];
-}
 bool copied(const void* from, void* to, std::size_t bytes) {
-  Copy copy{from, to, bytes};
-  return expect(vtx_guarded(copy_upwards, &copy));
+  return expect(guarded_copy(from, to, bytes));
 }
 
 // --- A file as an array

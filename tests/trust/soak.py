@@ -88,7 +88,8 @@ def told_by(process, tracer, size, state):
                     if not more:
                         return told, True
                     told += more
-                    state.add_told(more)
+                    if state:
+                        state.add_told(more)
     return told, False
 
 
@@ -115,6 +116,7 @@ class Soak:
         self.programs = programs
         self.disks = list(disks)
         self.state = State(state)
+        self.state.end()
         self.counts = dict.fromkeys(["rounds", "whole", "killed", "killed at calls", "crashed", "crashed at calls",
                                      "arrays killed", "arrays killed at calls", "arrays crashed",
                                      "arrays crashed at calls"], 0)
@@ -279,7 +281,7 @@ class Soak:
             self.state.begin_array(path, seed)
         with self.start_array(chance, path, seed, bool(disk)) as (process, tracer):
             size = 8 * (200 if tracer else chance.choice([0, 1, 20, 200]))
-            told, at_call = told_by(process, tracer, size, self.state)
+            told, at_call = told_by(process, tracer, size, None if disk else self.state)
             if disk:
                 process.send_signal(signal.SIGSTOP)
                 # What it tells of later the copy need not have.
@@ -368,13 +370,14 @@ def main():
         print(check_state(options.state))
         return
     disks = [] if options.no_disks else losing_disks()
-    print(f"seed: {options.seed}; {', '.join(disk.kind for disk in disks) or 'no disk that loses'}; "
-          f"{'strace' if STRACE else 'no strace, so none ends at chosen calls'}; python: {options.python}", flush=True)
     try:
         # An interpreter's path, links and all, says where its packages are.
         python = [str(options.python.absolute())] if options.python else []
-        programs = [*(str(path.resolve()) for path in options.programs), *python]
-        sys.exit(run(Soak(programs, disks, options.state), options))
+        soak = Soak([*(str(path.resolve()) for path in options.programs), *python], disks, options.state)
+        print(f"seed: {options.seed}; {', '.join(disk.kind for disk in disks) or 'no disk that loses'}; "
+              f"{'strace' if STRACE else 'no strace, so none ends at chosen calls'}; python: {options.python}",
+              flush=True)
+        sys.exit(run(soak, options))
     finally:
         for disk in disks:
             disk.close()

@@ -6,6 +6,7 @@
 With the word `planted` in front, it is one of these programs with a defect in how its output appears.
 """
 
+import contextlib
 import functools
 import hashlib
 import json
@@ -101,7 +102,7 @@ def size(decisions):
 
 
 class AtCalls(Soak):
-    """One whose random moments are all at the beginning, of arrays none."""
+    """One that stops jobs at their beginning or at calls, and arrays at calls alone."""
 
     def whole_job(self, job):
         super().whole_job(job)
@@ -176,13 +177,13 @@ class SoakFinds(unittest.TestCase):
         """Of soaks that are killed at random moments, and the same with a byte of an output changed."""
         state, looked_at, found = folder / "state", [], 0
         for seed in range(SEED, SEED + 60):
-            state.unlink(missing_ok=True)
-            command = [sys.executable, SOAK, *PROGRAMS, "--no-disks", "--state", state, "--rounds=100", f"--seed={seed}"]
-            with subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True,
+            command = [sys.executable, SOAK, *PROGRAMS, "--no-disks", "--state", state, "--rounds=100",
+                       f"--seed={seed}"]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True,
                                   env={**os.environ, "TMPDIR": str(folder)}) as soak:
-                while not state.exists() and soak.poll() is None:
-                    time.sleep(0.02)
-                time.sleep(random.random())  # whatever happens until then
+                self.assertIn(b"seed", soak.stdout.readline())  # and the state is there
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    soak.wait(timeout=3 * random.random())
                 os.killpg(soak.pid, signal.SIGKILL)
             looked_at.append(check_state(state))
             begun = json.loads(state.read_text(encoding="utf-8").splitlines()[0])
