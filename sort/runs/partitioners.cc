@@ -9,15 +9,28 @@
 namespace vortex { inline namespace v0 {
 
 Partitioners::Stripe::Stripe(unsigned buckets, std::size_t record_bytes)
-    : OpenBuckets(buckets), record_bytes_(record_bytes), counts_(buckets), places_(buckets) {
+    : OpenBuckets(buckets),
+      record_bytes_(record_bytes),
+      counts_(buckets),
+      before_(buckets),
+      places_(buckets) {
   if (BucketBuffer::suits(record_bytes)) {
     buffers_ = std::make_unique_for_overwrite<BucketBuffer[]>(buckets);
   }
 }
 
-void Partitioners::Stripe::begin(std::size_t bucket, std::byte* to) noexcept {
-  places_[bucket] = to;
-  open(bucket);
+void Partitioners::Stripe::come_behind(std::span<std::uint32_t> records) noexcept {
+  for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
+    before_[bucket] = records[bucket];
+    records[bucket] += counts_[bucket];
+  }
+}
+
+void Partitioners::Stripe::begin(std::span<std::byte* const> rooms) noexcept {
+  for (std::size_t bucket = 0; bucket < rooms.size(); ++bucket) {
+    places_[bucket] = rooms[bucket] + before_[bucket] * record_bytes_;
+    open(bucket);
+  }
 }
 
 // A buffer that does not begin where a cache line does is filled up to the next one.
@@ -56,6 +69,8 @@ void Partitioners::Stripe::finish() noexcept {
 
 void Partitioners::start() {
   team_.emplace(threads_);
+  records_.resize(buckets_);
+  rooms_.resize(buckets_);
   for (unsigned i = 0; i < team_->threads(); ++i) {
     stripes_.push_back(std::make_unique<Stripe>(buckets_, order_.record_bytes()));
   }
@@ -63,7 +78,8 @@ void Partitioners::start() {
 
 std::size_t Partitioners::bytes(std::size_t record_bytes, unsigned buckets,
                                 unsigned threads) noexcept {
-  const std::size_t each = sizeof(OpenBuckets::End) + sizeof(std::uint32_t) + sizeof(std::byte*) +
+  const std::size_t each = sizeof(OpenBuckets::End) + 2 * sizeof(std::uint32_t) +
+                           sizeof(std::byte*) +
                            (BucketBuffer::suits(record_bytes) ? sizeof(BucketBuffer) : 0);
   return threads * (sizeof(Stripe) + buckets * each);
 }
@@ -89,6 +105,7 @@ bool Partitioners::put(const std::byte* records, std::size_t count,
   each_stripe([&](Stripe& stripe, const std::byte* from, std::size_t some) {
     // A store that fails leaves a guarded scope of its own thread.
     guarded([&] {
+      stripe.begin(rooms_);
       order_.scatter(from, some, splitters, stripe);
       stripe.finish();
     }).throw_if_failed();
@@ -96,16 +113,11 @@ bool Partitioners::put(const std::byte* records, std::size_t count,
   return true;
 }
 
-// Each stripe's place in each bucket, behind those of the stripes before.
 bool Partitioners::make_room(Stripes stripes, RunBuckets& buckets) {
-  const std::size_t record_bytes = order_.record_bytes();
-  const auto bytes_of = [&](Stripe& stripe, std::size_t bucket) {
-    return stripe.counts()[bucket] * record_bytes;
-  };
+  std::ranges::fill(records_, 0);
+  for (const auto& stripe : stripes) stripe->come_behind(records_);
   const auto bytes_for = [&](std::size_t bucket) {
-    std::size_t bytes = 0;
-    for (const auto& stripe : stripes) bytes += bytes_of(*stripe, bucket);
-    return bytes;
+    return records_[bucket] * order_.record_bytes();
   };
   // Whether all of it fits does not depend on what is free.
   std::size_t blocks = 0;
@@ -114,12 +126,8 @@ bool Partitioners::make_room(Stripes stripes, RunBuckets& buckets) {
   }
   if (blocks > buckets.blocks_left()) return false;
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
-    std::byte* place = buckets.room_for(bucket, bytes_for(bucket));
-    if (place == nullptr) return false;
-    for (const auto& stripe : stripes) {
-      stripe->begin(bucket, place);
-      place += bytes_of(*stripe, bucket);
-    }
+    rooms_[bucket] = buckets.room_for(bucket, bytes_for(bucket));
+    if (rooms_[bucket] == nullptr) return false;
   }
   for (std::size_t bucket = 0; bucket < buckets.size(); ++bucket) {
     buckets.added(bucket, bytes_for(bucket));

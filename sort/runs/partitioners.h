@@ -19,7 +19,8 @@ namespace vortex { inline namespace v0 {
 
 // Each takes a stripe of a batch. They count what goes to each bucket, the caller makes room for
 // that, and they put their records there, one stripe behind the other: so buckets are the same for
-// any number of threads, byte for byte.
+// any number of threads, byte for byte. Of each stripe and bucket the caller adds up two numbers;
+// all else they do side by side.
 class Partitioners {
  public:
   // Less is not worth waking a thread for: one puts it to its buckets in some 40 microseconds.
@@ -53,8 +54,10 @@ class Partitioners {
     Stripe(unsigned buckets, std::size_t record_bytes);
 
     std::span<std::uint32_t> counts() noexcept { return counts_; }
-    // As many bytes as were counted for a bucket go to this place.
-    void begin(std::size_t bucket, std::byte* to) noexcept;
+    // Notes how many records the stripes before have for each bucket, and adds its own.
+    void come_behind(std::span<std::uint32_t> records) noexcept;
+    // What was counted for each bucket goes to its room, behind what the stripes before have.
+    void begin(std::span<std::byte* const> rooms) noexcept;
     bool extend(std::size_t bucket) noexcept override;
     void finish() noexcept;
 
@@ -65,6 +68,7 @@ class Partitioners {
     const std::size_t record_bytes_;
     std::unique_ptr<BucketBuffer[]> buffers_;  // null: they go there at once
     std::vector<std::uint32_t> counts_;        // records for each bucket
+    std::vector<std::uint32_t> before_;        // the same of the stripes before
     std::vector<std::byte*> places_;           // where the next buffer of each bucket goes
   };
 
@@ -79,6 +83,8 @@ class Partitioners {
   const unsigned beside_;
   std::optional<detail::ThreadTeam> team_;
   std::vector<std::unique_ptr<Stripe>> stripes_;
+  std::vector<std::uint32_t> records_;  // of all stripes, for each bucket
+  std::vector<std::byte*> rooms_;       // for them
 };
 
 }}  // namespace vortex::v0
