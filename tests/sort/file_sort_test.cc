@@ -2,6 +2,7 @@
 #include "sort/job/file_sort.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -250,6 +251,21 @@ TEST(RequestCosts, OfEachFileSystemAreMeasuredOnce) {
     EXPECT_EQ(costs.most_of({"/nowhere"}, {}), 0U);
     EXPECT_EQ(costs.most_of({two}, {}), 1000U);
   }
+}
+
+// What has been measured is known to all sorts of the process: without a descriptor nothing can be.
+TEST(RequestCosts, OfADiskAreMeasuredOnceInTheProcess) {
+  const SortResources resources;
+  const std::vector<std::string> here = {std::filesystem::current_path().string()};
+  const std::uint64_t cost = request_cost_of(resources, here);
+  if (cost == 0) GTEST_SKIP() << "requests to the current folder cost nothing";
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::uint64_t again = request_cost_of(resources, here);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(again, cost);
 }
 
 // They have no disk, and nothing is measured.
