@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "vortex/detail/merge/merge_frontier.h"
 #include "vortex/detail/merge/record_sort.h"
 #include "vortex/detail/record/key.h"
 #include "vortex/detail/stream/saturating.h"
@@ -295,18 +296,19 @@ void RunFormation::set_memory_aside(std::size_t records) {
   const auto in_scratch = order_.scratch_to_sort_in_place(records);
   if (!in_scratch || *in_scratch <= sort_scratch().size()) return;
   const std::size_t all = sort_scratch().size() + set_aside_bytes_;
-  for (unsigned some = threads_; some > 0; --some) {
-    const auto bytes = order_.bytes_to_sort_large_bucket(records, some);
-    if (!bytes || *bytes > all / 4 * 3) continue;
-    if (all - *bytes < detail::least_sort_scratch_bytes(most_records())) continue;
-    threads_for_large_ = some;
-    if (*bytes <= set_aside_bytes_) return;
-    sorters_.reset();  // which have parts of the scratch
-    set_aside_bytes_ = *bytes;
-    give_pages_back(sort_scratch().data() + sort_scratch().size(), *bytes);
-    return;
-  }
-  threads_for_large_ = 0;
+  const std::size_t left = detail::least_sort_scratch_bytes(most_records());
+  const auto fits = [&](unsigned threads) {
+    const auto bytes = order_.bytes_to_sort_large_bucket(records, threads);
+    return bytes && *bytes <= all / 4 * 3 && all - *bytes >= left;
+  };
+  const unsigned threads = detail::threads_that_fit(threads_, fits);
+  threads_for_large_ = fits(threads) ? threads : 0;
+  if (threads_for_large_ == 0) return;
+  const std::size_t bytes = *order_.bytes_to_sort_large_bucket(records, threads);
+  if (bytes <= set_aside_bytes_) return;
+  sorters_.reset();  // which have parts of the scratch
+  set_aside_bytes_ = bytes;
+  give_pages_back(sort_scratch().data() + sort_scratch().size(), bytes);
 }
 
 bool RunFormation::sort_where_it_is(const ClosedBucket& bucket) noexcept {
