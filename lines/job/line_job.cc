@@ -210,6 +210,14 @@ void LineJob::give_back_free_room() noexcept {
   context_.release(give_pages_back(room.data(), room.data() + room.size()));
 }
 
+// Records that are kept apart are compared by one thread.
+std::unique_ptr<MergeTree> LineJob::merge_in_order() {
+  if (!long_lines_->empty()) return nullptr;
+  auto branches = runs_->merge_branches(context_.running());
+  if (branches.empty()) return nullptr;
+  return std::make_unique<MergeTree>(std::move(branches), pool(), order_);
+}
+
 void LineJob::lend_read_ahead() {
   context_.lend([this](std::uint64_t) { return context_.give_back_read_ahead(); },
                 [this] { context_.give_back_unused(); });

@@ -14,6 +14,7 @@
 
 #include "lines/job/line_plan.h"
 #include "lines/job/line_runs.h"
+#include "lines/job/merge_tree.h"
 #include "lines/job/run_growth.h"
 #include "lines/memory/arena_warmer.h"
 #include "lines/memory/first_lines.h"
@@ -122,6 +123,9 @@ class LineJob final {
   std::vector<std::unique_ptr<RunMerge>> merge_all(unsigned most_parts = 1) {
     return runs_->merge_all(context_.running(), most_parts);
   }
+  // The same by several threads, whose records come one behind the other; null: merge_all() is as
+  // good, and nothing has been done.
+  std::unique_ptr<MergeTree> merge_in_order();
   // The memory for what it has read ahead goes to sorts that wait for memory of the budget. What no
   // merge or writer has been promised goes at once.
   void lend_read_ahead();

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lines/job/line_plan.h"
+#include "lines/job/merge_tree.h"
 #include "lines/record/record_keys.h"
 #include "lines/runs/line_run.h"
 #include "lines/runs/run_division.h"
@@ -15,6 +16,8 @@
 namespace vortex { inline namespace v0 {
 
 namespace {
+
+using Goal = LineMergeSize::Goal;
 
 // Blocks that a merge reads ahead: two of each disk and kLeastAhead at least, or it would wait; and
 // no more than the others of each run and each disk, for blocks that are used for the first time
@@ -46,7 +49,7 @@ constexpr std::uint64_t kMoreBlocks = 16;
 
 // A part of a run keeps its first record, and its last, in the memory of a block each.
 bool can_divide(const LinePlan& plan, const LineMergeSize& size) {
-  return !size.to_run || size.longest <= plan.block_bytes;
+  return size.goal != Goal::kRun || size.longest <= plan.block_bytes;
 }
 
 MergeReading reading_of(const LinePlan& plan, PrefetchKind kind, std::uint64_t longest) {
@@ -74,24 +77,33 @@ MergeReading reading_of(const LinePlan& plan, std::uint64_t longest) {
 std::size_t LinePlan::blocks_to_write(const LineMergeSize& size, unsigned merges) const {
   constexpr std::size_t kHead = 1;
   constexpr std::size_t kEnds = 2;
+  if (size.goal == Goal::kBranch) return MergeTree::kBlocksOfBranch;
   if (merges == 1) return writing_blocks();
-  return size.to_run ? LineRunWriter::blocks_needed(write_behind_of_merge(merges)) + kEnds
-                     : FileWriterBase::blocks_needed(writer, block_bytes) + kHead;
+  return size.goal == Goal::kRun
+             ? LineRunWriter::blocks_needed(write_behind_of_merge(merges)) + kEnds
+             : FileWriterBase::blocks_needed(writer, block_bytes) + kHead;
 }
 
 // Each part of a run has one beside that of its merge. One of each thread is planned for.
 std::uint64_t LinePlan::bytes_of_packers(const LineMergeSize& size, unsigned merges) const {
-  if (!size.to_run || merges == 1 || compression == RunCompression::kNever) return 0;
+  if (size.goal != Goal::kRun || merges == 1 || compression == RunCompression::kNever) return 0;
   const unsigned packers = 2 * merges;
   return (packers - std::min(packers, threads)) * BlockPacker::memory_bytes(block_bytes);
+}
+
+// What they have together. Branches have one writer.
+std::uint64_t LinePlan::blocks_of_all(const LineMergeSize& size, unsigned merges) const {
+  const std::uint64_t bytes =
+      size.blocks * kBytesOfMergedBlock + kept_bytes + bytes_of_packers(size, merges);
+  return detail::units_for(bytes, block_bytes) +
+         (size.goal == Goal::kBranch ? writing_blocks() : 0);
 }
 
 // What each of `merges` has for reading: what they keep of the blocks, and a run in memory, is not
 // used for blocks.
 std::size_t LinePlan::reading_blocks(const LineMergeSize& size, unsigned merges) const {
   const std::size_t writing = blocks_to_write(size, merges);
-  const std::uint64_t kept = detail::units_for(
-      size.blocks * kBytesOfMergedBlock + kept_bytes + bytes_of_packers(size, merges), block_bytes);
+  const std::uint64_t kept = blocks_of_all(size, merges);
   const std::uint64_t each = (pool_blocks - std::min<std::uint64_t>(pool_blocks, kept)) / merges;
   return static_cast<std::size_t>(each - std::min<std::uint64_t>(each, writing));
 }
@@ -132,10 +144,25 @@ unsigned LinePlan::merges_at_once(const LineMergeSize& size) const {
       threads, [&](unsigned merges) { return least <= reading_blocks(size, merges); });
 }
 
+// Each has about as many of the runs, and so all together read ahead as one would.
+unsigned LinePlan::branches_at_once(const LineMergeSize& all) const {
+  if (!MergeBranch::fits(all.longest, MergeTree::room_bytes(block_bytes))) return 0;
+  const auto most = static_cast<unsigned>(
+      std::min<std::uint64_t>({MergeTree::kMostBranches, threads - 1, all.runs / 2}));
+  const unsigned branches = detail::threads_that_fit(most, [&](unsigned some) {
+    LineMergeSize size = all;
+    size.goal = Goal::kBranch;
+    size.runs = detail::units_for(all.runs, some);
+    return reading_of(*this, size.longest).least_buffers(size.runs, least_ahead(*this)) <=
+           reading_blocks(size, some);
+  });
+  return branches;
+}
+
 std::uint64_t LinePlan::pass_order(const LineMergeSize& all, std::uint64_t left) const {
   const std::uint64_t largest = most_runs(all.longest, all.blocks);
   LineMergeSize size = all;
-  size.to_run = true;
+  size.goal = Goal::kRun;
   if (largest < 2 || !can_divide(*this, size)) return largest;
   const MergeCost least = cost_of_passes(all.runs, left, largest);
   const unsigned merges = detail::threads_that_fit(threads, [&](unsigned some) {

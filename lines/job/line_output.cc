@@ -247,15 +247,24 @@ void LineOutput::write_sorted(std::uint64_t most_bytes) {
     }
     return write_file(most_bytes, most_bytes, *parts.front());
   }
-  const auto merges = job_->merge_all(most_parts_of_merge());
+  const unsigned most_parts = most_parts_of_merge();
+  if (most_parts == 1) {
+    if (const auto tree = job_->merge_in_order()) return write_one(most_bytes, *tree);
+  }
+  const auto merges = job_->merge_all(most_parts);
   report_.merge_parts = static_cast<unsigned>(merges.size());
   if (merges.size() > 1) {
     write_parts(merges);
     return;
   }
-  guarded([&] { merges.front()->start(); }).throw_if_failed();
+  write_one(most_bytes, *merges.front());
+}
+
+template <typename Merge>
+void LineOutput::write_one(std::uint64_t most_bytes, Merge& merge) {
+  guarded([&] { merge.start(); }).throw_if_failed();
   // Behind the writer, whose blocks are none to be lent.
-  write_file(most_bytes, most_bytes, *merges.front(), [&] { job_->lend_read_ahead(); });
+  write_file(most_bytes, most_bytes, merge, [&] { job_->lend_read_ahead(); });
 }
 
 bool LineOutput::write_merged(const InputParts& inputs) {

@@ -58,6 +58,9 @@ class LineOutput {
   template <typename Cursor>
   void write_file(std::uint64_t most_bytes, std::uint64_t least_bytes, Cursor& cursor,
                   const std::function<void()>& opened = {});
+  // A Merge is a RunMerge or a MergeTree.
+  template <typename Merge>
+  void write_one(std::uint64_t most_bytes, Merge& merge);
   // A Cursor is a RunMerge, an ArenaPart or an InputPart. Returns false, and leaves no output,
   // where they are not whole.
   template <typename Cursor>

@@ -16,10 +16,13 @@ namespace vortex { inline namespace v0 {
 
 // What a merge is to read, and what becomes of it.
 struct LineMergeSize {
+  // A branch of a MergeTree hands its records to the thread that writes the output.
+  enum class Goal : std::uint8_t { kOutput, kRun, kBranch };
+
   std::uint64_t runs = 0;
   std::uint64_t longest = 0;  // of the records as they are stored, in bytes
   std::uint64_t blocks = 0;   // of all runs
-  bool to_run = false;        // else to the output
+  Goal goal = Goal::kOutput;
 };
 
 // How it reads that.
@@ -62,6 +65,8 @@ struct LinePlan : SortPlan {
   // How many merges of parts of all runs can go on side by side, each with a writer, and wait for
   // their runs no more than one would.
   unsigned merges_at_once(const LineMergeSize& size) const;
+  // How many branches may merge all runs, beside the thread that writes; fewer than two: none.
+  unsigned branches_at_once(const LineMergeSize& all) const;
   // How many runs become one at a time, at most, on the way from all of them to `left`:
   // most_runs(), or fewer, that more threads have a part of each merge, where that takes no more
   // passes.
@@ -130,6 +135,7 @@ struct LinePlan : SortPlan {
   std::size_t blocks_to_write(const LineMergeSize& size, unsigned merges) const;
   std::uint64_t bytes_of_packers(const LineMergeSize& size, unsigned merges) const;
   std::size_t reading_blocks(const LineMergeSize& size, unsigned merges) const;
+  std::uint64_t blocks_of_all(const LineMergeSize& size, unsigned merges) const;
   std::uint64_t runs_at_ease(const LineMergeSize& size, unsigned merges) const;
   std::uint64_t runs_at_ease_later(LineMergeSize size, unsigned merges) const;
   std::size_t blocks_for_inputs(unsigned merges) const;

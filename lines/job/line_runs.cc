@@ -49,6 +49,12 @@ std::uint64_t most_bytes_of(const std::vector<LineRun>& runs, const MergePart& p
   return bytes + std::min(shared, whole * kMaxSharingKey);
 }
 
+std::uint64_t text_bytes_of(const std::vector<LineRun>& runs) noexcept {
+  std::uint64_t bytes = 0;
+  for (const LineRun& run : runs) bytes += run.end.text_bytes;
+  return bytes;
+}
+
 void forget_forecasts(std::vector<LineRun>& runs) noexcept {
   for (LineRun& run : runs) run.forecasts = {};
 }
@@ -269,7 +275,7 @@ LineRuns::Writers LineRuns::writers_of(const std::vector<LineRun>& group,
 LineRun LineRuns::merged(std::vector<LineRun> runs) {
   auto group = std::make_shared<std::vector<LineRun>>(std::move(runs));
   LineMergeSize size = size_of(*group);
-  size.to_run = true;
+  size.goal = LineMergeSize::Goal::kRun;
   const std::vector<MergePart> parts = divided(*group, size);
   const Writers writers = writers_of(*group, parts);
   const LinePrefetch prefetch = plan_.prefetch_of(size, static_cast<unsigned>(parts.size()));
@@ -323,11 +329,16 @@ void LineRuns::merge_part(RunMerge& merge, std::uint64_t most, LineRunWriter& ru
   guarded([&] { ends->last.keep(merge.last(), order_.has_keys); }).throw_if_failed();
 }
 
+std::vector<LineRun> LineRuns::take_for_merge() {
+  packing_of_parts_.clear();
+  std::vector<LineRun> runs = take_all();
+  if (kept_) runs.push_back(*std::exchange(kept_, std::nullopt));
+  return runs;
+}
+
 std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(RunningMerges& running,
                                                            unsigned most_parts) {
-  packing_of_parts_.clear();
-  const auto runs = std::make_shared<std::vector<LineRun>>(take_all());
-  if (kept_) runs->push_back(*std::exchange(kept_, std::nullopt));
+  const auto runs = std::make_shared<std::vector<LineRun>>(take_for_merge());
   const LineMergeSize size = size_of(*runs);
   const std::vector<MergePart> parts = divide_runs(
       *runs, order_, std::min(most_parts, plan_.merges_at_once(size)), plan_.least_part_bytes());
@@ -339,6 +350,31 @@ std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(RunningMerges& runnin
                                                 watch().stop(), &running));
   }
   forget_forecasts(*runs);
+  return merges;
+}
+
+// The run in memory is no run that takes buffers, and goes with the last ones.
+std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_branches(RunningMerges& running) {
+  const LineMergeSize all = size_of(runs());
+  const unsigned count = plan_.branches_at_once(all);
+  if (count < 2 || text_bytes_of(runs()) < count * plan_.least_part_bytes()) return {};
+  std::vector<LineRun> runs = take_for_merge();
+  std::vector<std::unique_ptr<RunMerge>> merges;
+  for (unsigned i = 0; i < count; ++i) {
+    LineMergeSize size = all;
+    size.goal = LineMergeSize::Goal::kBranch;
+    const auto begin = runs.begin() + static_cast<std::ptrdiff_t>(all.runs * i / count);
+    const auto end = i + 1 == count
+                         ? runs.end()
+                         : runs.begin() + static_cast<std::ptrdiff_t>(all.runs * (i + 1) / count);
+    const auto group =
+        std::make_shared<std::vector<LineRun>>(std::move_iterator(begin), std::move_iterator(end));
+    size.runs = size_of(*group).runs;
+    merges.push_back(std::make_unique<RunMerge>(
+        group, whole_merge(*group), plan_.prefetch_of(size, count), order_,
+        group->front().run.store->punching_pays(), watch().stop(), &running));
+    forget_forecasts(*group);
+  }
   return merges;
 }
 

@@ -118,10 +118,14 @@ class LineRuns final : public RunList<LineRun> {
   // behind the other and may be merged at the same time; in one where the memory or the runs are
   // small, or records are long.
   std::vector<std::unique_ptr<RunMerge>> merge_all(RunningMerges& running, unsigned most_parts = 1);
+  // The same for a MergeTree: each merges neighbours of the runs. None: the memory or the runs are
+  // small, or records long, and nothing was taken.
+  std::vector<std::unique_ptr<RunMerge>> merge_branches(RunningMerges& running);
 
  private:
   std::uint64_t bytes_of(const LineRun& run) const noexcept override { return run.run.bytes; }
   LineRun merged(std::vector<LineRun> runs) override;
+  std::vector<LineRun> take_for_merge();
   void begin_run(std::optional<LineRunWriter>& run, std::uint64_t most_bytes);
   RunPacking& packing_of_part(std::size_t part);
   LineRun finish(LineRunWriter& run);

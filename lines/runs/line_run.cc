@@ -98,7 +98,7 @@ void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
   const std::size_t bytes =
       head.bytes() + stored_bytes(stored.key, stored.record, order_.has_keys) - shared;
   if (char* const begin = out_.piece(bytes)) [[likely]] {
-    char* const to = copy_text(write_head(begin, head, stored), key);
+    char* const to = copy_text(head.write_with_lengths(begin, stored, order_.has_keys), key);
     if (order_.has_keys) copy_text(to, stored.record);
     out_.used(bytes);
     if (marked) [[unlikely]]
@@ -106,7 +106,8 @@ void LineRunWriter::append(const StoredRecord& stored, std::uint64_t in_common,
   } else {
     begin_blocks(stored, bytes);
     char room[kRunPrefixBytes + 2 * kMaxLengthBytes];
-    out_.append(room, static_cast<std::size_t>(write_head(room, head, stored) - room));
+    const char* const end = head.write_with_lengths(room, stored, order_.has_keys);
+    out_.append(room, static_cast<std::size_t>(end - room));
     out_.append(key);
     if (order_.has_keys) out_.append(stored.record);
   }
@@ -128,13 +129,6 @@ void LineRunWriter::begin_blocks(const StoredRecord& stored, std::size_t bytes) 
     }
   }
   near_ = static_cast<std::size_t>(std::max(kNearEnd, 2 * longest_));
-}
-
-char* LineRunWriter::write_head(char* to, const RunRecordHead& head,
-                                const StoredRecord& stored) const noexcept {
-  to = head.write(to);
-  if (order_.has_keys) to = write_length(to, stored.key.size());
-  return write_length(to, stored.record.size());
 }
 
 // A run may become much shorter than was said.

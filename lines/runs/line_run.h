@@ -130,7 +130,6 @@ class LineRunWriter {
   void add_mark() noexcept;
   void begin_blocks(const StoredRecord& stored, std::size_t bytes) noexcept;
   bool shares(const StoredRecord& stored, std::uint64_t in_common) noexcept;
-  char* write_head(char* to, const RunRecordHead& head, const StoredRecord& stored) const noexcept;
 
   RunStore& store_;
   StoredOrder order_;

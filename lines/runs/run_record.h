@@ -41,6 +41,12 @@ struct RunRecordHead {
     to = write_length(to, number());
     return count != 1 ? write_length(to, count) : to;
   }
+  // The same with the lengths of the record that stands behind it.
+  char* write_with_lengths(char* to, const StoredRecord& stored, bool has_keys) const noexcept {
+    to = write(to);
+    if (has_keys) to = write_length(to, stored.key.size());
+    return write_length(to, stored.record.size());
+  }
 };
 
 // The bytes of a key that the first `in_common` chunks of its order are.

@@ -47,22 +47,10 @@ void work_in_parts(std::size_t parts, detail::ThreadTeam& team, SortWatch& watch
   watch.expect_going();
 }
 
-OutputParts::Heads::~Heads() {
-  if (quota_.pool().inherited()) return;
-  for (const Block block : blocks_) quota_.give_back(block);
-}
-
-std::byte* OutputParts::Heads::take() {
-  blocks_.reserve(blocks_.size() + 1);
-  const BlockGrant grant = quota_.try_take();
-  if (grant.error != 0) throw Error(grant.error, "memory for the head of a part");
-  blocks_.push_back(grant.block);
-  return quota_.pool().home(grant.block);
-}
-
 OutputParts::OutputParts(SortFiles& files, BlockPool& pool, const FileWriterOptions& options,
                          std::span<const std::uint64_t> bytes_of_parts, const std::stop_token& stop)
-    : written_(bytes_of_parts.size()), heads_(pool, blocks_for_heads(bytes_of_parts.size())) {
+    : written_(bytes_of_parts.size()),
+      heads_(pool, blocks_for_heads(bytes_of_parts.size()), "heads of parts") {
   const std::uint64_t all =
       std::accumulate(bytes_of_parts.begin(), bytes_of_parts.end(), std::uint64_t{0});
   std::uint64_t begin = 0;
@@ -71,7 +59,7 @@ OutputParts::OutputParts(SortFiles& files, BlockPool& pool, const FileWriterOpti
     Part part;
     part.bytes = bytes;
     if (border != begin) {
-      part.head = {heads_.take(), static_cast<std::size_t>(border - begin)};
+      part.head = heads_.take().first(static_cast<std::size_t>(border - begin));
     }
     writers_.all.push_back(
         begin == 0 ? files.open_writer(pool, options, all)

@@ -13,6 +13,7 @@
 #include "vortex/block_pool.h"
 #include "vortex/detail/array/thread_team.h"
 #include "vortex/file_writer.h"
+#include "vortex/pool/plain_blocks.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -60,18 +61,6 @@ class OutputParts {
   [[noreturn]] static void refuse();
 
  private:
-  // Blocks of the pool, as plain memory.
-  class Heads {
-   public:
-    Heads(BlockPool& pool, std::size_t most) : quota_(pool, most, most, "heads of parts") {}
-    ~Heads();
-
-    std::byte* take();
-
-   private:
-    BlockQuota quota_;
-    std::vector<Block> blocks_;
-  };
   // The first is destroyed last: the others write to its file.
   struct Writers {
     ~Writers() {
@@ -82,7 +71,7 @@ class OutputParts {
 
   std::vector<Part> parts_;
   std::vector<std::uint64_t> written_;
-  Heads heads_;
+  PlainBlocks heads_;
   Writers writers_;
   std::vector<std::unique_ptr<StreamStop>> stops_;
 };

@@ -1,11 +1,13 @@
 // Merges of runs of lines to longer runs, which threads write in parts: against std::stable_sort.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -14,10 +16,12 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "lines/job/line_plan.h"
 #include "lines/job/line_runs.h"
+#include "lines/job/merge_tree.h"
 #include "lines/record/stored_record.h"
 #include "sort/job/sort_folders.h"
 #include "sort/merge/merge_prefetcher.h"
@@ -120,18 +124,17 @@ class RunsOfLines {
   }
   // What the runs that are left have, merged; equal records as many times as they are there.
   Lines rest() {
-    Lines lines;
     RunningMerges running;
-    const auto merges = runs->merge_all(running);
-    guarded([&] { merges.front()->start(); }).throw_if_failed();
-    FirstOfCursor<RunMerge> first(*merges.front(), plan.first_records);
-    for_each_record(
-        first,
-        [&](const auto& each) {
-          lines.insert(lines.end(), each.count(), std::string(each.stored().record));
-        },
-        [](std::uint64_t) {});
-    return lines;
+    return all_of(*runs->merge_all(running).front());
+  }
+  // The same by branches; none where there are none.
+  Lines rest_by_branches() {
+    RunningMerges running;
+    auto merges = runs->merge_branches(running);
+    branches = merges.size();
+    if (merges.empty()) return {};
+    MergeTree tree(std::move(merges), *pool, order_);
+    return all_of(tree);
   }
 
   std::stop_source stop;
@@ -141,8 +144,22 @@ class RunsOfLines {
   std::optional<LineRuns> runs;
   std::optional<detail::ThreadTeam> team;
   std::vector<std::uint64_t> told;  // of the bytes merged
+  std::size_t branches = 0;         // of the last merge
 
  private:
+  template <typename Merge>
+  Lines all_of(Merge& merge) {
+    Lines lines;
+    guarded([&] { merge.start(); }).throw_if_failed();
+    FirstOfCursor<Merge> first(merge, plan.first_records);
+    for_each_record(
+        first,
+        [&](const auto& each) {
+          lines.insert(lines.end(), each.count(), std::string(each.stored().record));
+        },
+        [&](std::uint64_t) { watch->expect_going(); });
+    return lines;
+  }
   void form(const Lines& of_run) {
     std::uint64_t most = 0;
     for (const std::string& line : of_run) most += 2 * line.size() + 60;
@@ -325,6 +342,100 @@ TEST_F(MergesToRuns, EndTogetherWhenOneFails) {
   }
 }
 
+// Each branch merges about as many of the runs, in a thread of its own, and the caller merges what
+// they give.
+TEST_F(MergesToRuns, ThatComeInOrderHaveBranches) {
+  std::mt19937_64 random;  // always the same, so that runs are about equal
+  Lines lines;
+  while (lines.size() < 40'000) lines.push_back(std::to_string(random()) + std::string(100, '.'));
+  for (const unsigned threads : kThreads) {
+    SCOPED_TRACE(threads);
+    const std::size_t expected = threads < 3 ? 0 : std::min(threads - 1, MergeTree::kMostBranches);
+    const auto keys = std::make_shared<CountedKeys>(expected);
+    options.order.keys = keys;
+    RunsOfLines of(options, 64 * kMiB, threads,
+                   sort_disks(Backend::kThreads, std::make_shared<FirstRead>(*keys)));
+    of.form(lines, 12, 0, random);
+    const Lines found = of.rest_by_branches();
+    ASSERT_EQ(of.branches, expected);
+    if (expected == 0) continue;
+    ASSERT_TRUE(found == sorted(lines, {}));
+    const std::vector<std::uint64_t> compared = keys->of_threads();
+    ASSERT_EQ(compared.size(), expected + 1);
+    for (const std::uint64_t records : compared) EXPECT_GT(records, lines.size() / expected / 2);
+  }
+}
+
+TEST_F(MergesToRuns, GiveTheSameByBranches) {
+  auto random = test_random();
+  std::uint64_t by_branches = 0, unique = 0, in_order = 0, counted = 0, first = 0;
+  for (int round = 0; round < (kShadowMemory ? 16 : 32); ++round) {
+    const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
+    constexpr std::size_t kLongest[] = {3, 40, 200, 1000, 15'000};
+    const std::size_t longest = kLongest[random() % std::size(kLongest)];
+    const int which = (round + round / static_cast<int>(std::size(kAllLineKinds))) % 4;
+    options.order = which == 0 ? random_order(random, false) : random_order(random);
+    if (which == 0) options.order.unique = false, options.order.ties = Ties::kRecordBytes;
+    if (which == 1) options.order.unique = true;
+    const Lines lines = make_lines(kind, 1 + 1'200'000 / (longest / 2 + 12), longest, random);
+    options.resources.first_records = round % 5 == 2 ? 1 + random() % lines.size() : 0;
+    const unsigned threads = kThreads[2 + random() % (std::size(kThreads) - 2)];
+    const std::size_t count = 4 + random() % 12;
+    SCOPED_TRACE(::testing::Message()
+                 << "round " << round << ", kind " << static_cast<int>(kind) << ", longest "
+                 << longest << ", threads " << threads << ", runs " << count);
+    Lines expected = sorted(lines, options.order);
+    const std::uint64_t wanted = options.resources.first_records;
+    if (wanted != 0) expected.resize(std::min<std::size_t>(expected.size(), wanted));
+    RunsOfLines of(options, 32 * kMiB, threads, sort_disks(Backend::kThreads));
+    of.form(lines, count, lines.size() / count / 4, random);
+    const std::uint64_t guaranteed = of.pool->statistics().blocks_guaranteed;
+    const Lines found = of.rest_by_branches();
+    EXPECT_EQ(of.pool->statistics().blocks_guaranteed, guaranteed);
+    if (of.branches == 0) continue;
+    ASSERT_TRUE(found == expected);
+    ++by_branches;
+    unique += options.order.unique ? 1 : 0;
+    in_order += StoredOrder(options.order).input_decides ? 1 : 0;
+    counted += StoredOrder(options.order).counted ? 1 : 0;
+    first += wanted != 0 ? 1 : 0;
+  }
+  for (const std::uint64_t kinds : {by_branches, unique, in_order, counted, first}) {
+    EXPECT_GT(kinds, 0u);
+  }
+}
+
+// An error that a branch meets, or a stop, ends the merge, and what it has taken is given back.
+TEST_F(MergesToRuns, EndWhenABranchFails) {
+  auto random = test_random();
+  const Lines lines = make_lines(LineKind::kFields, 30'000, 100, random);
+  for (const unsigned threads : {3U, 7U}) {
+    SCOPED_TRACE(threads);
+    const auto all = counted();
+    std::uint64_t formed = 0;
+    {
+      RunsOfLines of(options, 8 * kMiB, threads, sort_disks(Backend::kThreads, all));
+      of.form(lines, 9, 0, random);
+      formed = all->attempts();
+      of.rest_by_branches();
+      ASSERT_GT(of.branches, 1u);
+    }
+    ASSERT_GT(all->attempts(), formed + 9);
+    for (int i = 0; i < 8; ++i) {
+      const bool stops = i % 4 == 3;
+      const std::uint64_t at = random() % (all->attempts() - formed);
+      SCOPED_TRACE(at);
+      const auto error = std::make_shared<LaterError>(at, EIO);
+      RunsOfLines of(options, 8 * kMiB, threads, sort_disks(Backend::kThreads, error));
+      of.form(lines, 9, 0, random);
+      const std::uint64_t guaranteed = of.pool->statistics().blocks_guaranteed;
+      stops ? void(of.stop.request_stop()) : error->begin();
+      EXPECT_EQ(error_of([&] { of.rest_by_branches(); }), stops ? ECANCELED : EIO);
+      EXPECT_EQ(of.pool->statistics().blocks_guaranteed, guaranteed);
+    }
+  }
+}
+
 // What threads beside the caller have merged is told once.
 TEST_F(MergesToRuns, TellHowFarTheyAre) {
   auto random = test_random();
@@ -396,6 +507,81 @@ TEST_F(MergesToRuns, LeaveTheLastMergeToAllThreads) {
   }
 }
 
+// Where places in the output are not known, the last merge has branches.
+TEST_F(MergesToRuns, LeaveUniqueLinesAndPipesToBranches) {
+  auto random = test_random();
+  Lines lines;
+  for (int i = 0; i < 400'000; ++i) lines.push_back(std::to_string(random() % 100'000'000));
+  put_input(lines);
+  options.resources.memory_bytes = 2 * kMiB;
+  options.resources.block_bytes = kMinBlockBytes;
+  options.resources.threads = 4;
+  for (const bool unique : {true, false}) {
+    const auto keys = std::make_shared<CountedKeys>(3);
+    const auto first_read = std::make_shared<FirstRead>(*keys, true);
+    options.order.unique = unique;
+    const Lines expected = sorted(lines, options.order);
+    options.order.keys = keys;
+    use(first_read);
+    options.resources.progress = [&](const SortProgress& now) {
+      if (now.phase == SortPhase::kWriting) first_read->last_begins();
+    };
+    std::string found;
+    std::optional<std::jthread> reader;
+    if (!unique) {
+      options.output = folder.file("pipe");
+      ASSERT_EQ(mkfifo(options.output.c_str(), 0600), 0);
+      reader.emplace([&] {
+        std::ifstream pipe(options.output, std::ios::binary);
+        found.assign(std::istreambuf_iterator<char>(pipe), {});
+      });
+    }
+    EXPECT_GT(sort_lines(options).runs, 3u);
+    reader.reset();
+    if (unique) found = file_text(options.output);
+    EXPECT_TRUE(found == joined(expected));
+    EXPECT_EQ(keys->of_threads().size(), 4u);
+    options.order.keys = nullptr;
+  }
+}
+
+// Blocks of rooms and buffers, and of the one writer, are in the pool.
+TEST(MergesToRunsPlan, HasBranchesInTheMemory) {
+  auto random = test_random();
+  unsigned many = 0;
+  for (int round = 0; round < 3000; ++round) {
+    SortResources resources;
+    resources.memory_bytes = kMiB << random() % 12;
+    resources.threads = kThreads[random() % std::size(kThreads)];
+    if (random() % 2 == 0) resources.block_bytes = kMinBlockBytes << random() % 7;
+    LinePlan plan;
+    if (error_of([&] { plan = plan_lines(resources, random() % (64 * kMiB) << random() % 12); })) {
+      continue;
+    }
+    const LineMergeSize all{.runs = 2 + random() % (1 + plan.most_runs(0)),
+                            .longest = random() % (std::uint64_t{200} << 10),
+                            .blocks = random() % 100'000};
+    if (all.runs > plan.most_runs(all.longest, all.blocks)) continue;
+    const unsigned branches = plan.branches_at_once(all);
+    if (branches < 2) continue;
+    ++many;
+    ASSERT_LT(branches, plan.threads);
+    ASSERT_LE(all.longest, plan.block_bytes);
+    LineMergeSize size = all;
+    size.goal = LineMergeSize::Goal::kBranch;
+    std::uint64_t blocks = plan.writing_blocks();
+    for (unsigned i = 0; i < branches; ++i) {
+      size.runs = all.runs * (i + 1) / branches - all.runs * i / branches;
+      ASSERT_GE(size.runs, 2u);
+      const LinePrefetch prefetch = plan.prefetch_of(size, branches);
+      ASSERT_GE(prefetch.options.buffers, size.runs);
+      blocks += prefetch.options.buffers + MergeTree::kBlocksOfBranch;
+    }
+    ASSERT_LE(blocks * plan.block_bytes + all.blocks * 64, plan.pool_blocks * plan.block_bytes);
+  }
+  EXPECT_GT(many, 300u);
+}
+
 // Blocks of buffers, writers and ends, and packers beyond those of the threads, are in the pool.
 TEST(MergesToRunsPlan, TakesNoMoreThanTheMemory) {
   auto random = test_random();
@@ -412,7 +598,7 @@ TEST(MergesToRunsPlan, TakesNoMoreThanTheMemory) {
     LineMergeSize size{.runs = 2 + random() % (1 + plan.most_runs(0)),
                        .longest = random() % (std::uint64_t{70} << 10),
                        .blocks = random() % 100'000,
-                       .to_run = true};
+                       .goal = LineMergeSize::Goal::kRun};
     if (size.runs > plan.most_runs(size.longest, size.blocks)) continue;
     const unsigned merges = plan.merges_at_once(size);
     ASSERT_GE(merges, 1u);

@@ -215,6 +215,7 @@ struct SortShape {
   bool pipe = false;
   bool merge = false;     // two sorted inputs
   bool in_place = false;  // the output's contents are replaced
+  bool unique = false;    // by more threads: branches merge the runs
   DiskBackend backend = DiskBackend::kBest;
 };
 
@@ -248,6 +249,8 @@ void with_options(const Place& place, const SortShape& shape, std::uint64_t memo
     options.output = place.output();
     options.merge_inputs = shape.merge;
     options.resources = job_resources(place, memory_bytes, shape.backend);
+    if (shape.unique) options.resources.threads = 4;
+    if constexpr (requires { options.order.unique; }) options.order.unique = shape.unique;
     if (shape.in_place) options.resources.output_in_place = InPlace::kAlways;
     if (shape.pipe && shape.lines) options.resources.compression = RunCompression::kAlways;
     use(options);
@@ -278,6 +281,7 @@ inline void sort_at(const Place& place, const SortShape& shape, std::uint64_t me
 
 inline std::uint64_t memory_for(const Place& place, const SortShape& shape) {
   if (!shape.runs && !shape.merge) return 8 << 20;
+  if (shape.unique) return 1 << 20;
   return least_memory([&](std::uint64_t bytes) {
     const std::vector<std::string> pipe = {"/dev/zero"};
     with_options(place, shape, bytes, shape.pipe ? pipe : place.paths(), PlanFiles());
@@ -628,6 +632,7 @@ inline const std::vector<SortShape>& sort_shapes() {
        .lines = true,
        .runs = true,
        .backend = DiskBackend::kThreads},
+      {.name = "UniqueLinesWithRuns", .lines = true, .runs = true, .unique = true},
       {.name = "LinesOfAPipe", .lines = true, .runs = true, .pipe = true},
       {.name = "LinesMerged", .lines = true, .merge = true},
   };
