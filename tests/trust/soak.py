@@ -7,8 +7,8 @@
 
 Inputs are as they were; the output is old or new, and whole; nothing else is left in any folder, but for the
 whole output under a temporary name where it was about to take the place of another file. With an interpreter that has
-the package, it is killed, too. Of an array in a file,
-what flush() returned for is there, and everything else is old or new. In some rounds the disk loses what was not
+the package, it is killed, too. An array in a file is changed by two threads, resized, and flushed in parts: what
+flush() returned for is there, and everything else is old or new. In some rounds the disk loses what was not
 synced, and what a copy of it holds is looked at. A round depends on the seed and its number alone, but for the
 moments: `--seed S --first ROUND --rounds 1` makes it again. What is wrong is cut down to fewer and smaller
 decisions as long as it stays wrong, and told with these: `--decisions LIST` makes that.
@@ -25,7 +25,6 @@ import random
 import selectors
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -34,7 +33,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from losing_disk import begin_with_own_mounts, losing_disks  # noqa: E402
 from random_job import Job, Wrong, expect  # noqa: E402
-from soak_state import NUMBERS, SYNCED, State, check_array, check_state  # noqa: E402
+from soak_state import NUMBERS, TOLD, State, check_array, check_state, flushes_of  # noqa: E402
 
 CALLS = ["openat", "fallocate", "ftruncate", "fsync", "linkat", "renameat", "renameat2", "unlinkat", "pwrite64",
          "io_uring_enter", "munmap"]
@@ -280,7 +279,7 @@ class Soak:
         else:
             self.state.begin_array(path, seed)
         with self.start_array(chance, path, seed, bool(disk)) as (process, tracer):
-            size = 8 * (200 if tracer else chance.choice([0, 1, 20, 200]))
+            size = TOLD * (200 if tracer else chance.choice([0, 1, 20, 200]))
             told, at_call = told_by(process, tracer, size, None if disk else self.state)
             if disk:
                 process.send_signal(signal.SIGSTOP)
@@ -293,9 +292,8 @@ class Soak:
             expect(process.returncode == -signal.SIGKILL, f"array: status {process.returncode}: {said.decode()}")
             if not disk:
                 told += more
-            operations = struct.unpack(f"<{len(told) // 8}Q", told[:len(told) // 8 * 8])
-            flushed = [operation % SYNCED for operation in operations if not disk or operation >= SYNCED]
-            check_array(path, seed, flushed[-1] if flushed else 0)
+            flushes = flushes_of(told)
+            check_array(path, seed, flushes_of(told, synced=bool(disk)), flushes[-1][0] if flushes else 0)
         finally:
             if disk:
                 disk.end_of_crash()

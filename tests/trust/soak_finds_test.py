@@ -221,21 +221,31 @@ class SoakFinds(unittest.TestCase):
             self.skipTest("there is no disk that loses")
         soak = Soak(PROGRAMS, self.disks)
         soak.forgetful = ["forgetful-buffered"]
-        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote")
+        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote|numbers, not")
 
     def test_an_array_that_is_not_synced_at_calls(self):
         if not self.disks or not STRACE:
             self.skipTest("there is no disk that loses, or no strace")
         soak = AtCalls(PROGRAMS, self.disks)
         soak.forgetful = ["forgetful-buffered"]
-        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote")
+        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote|numbers, not")
+
+    def test_an_array_that_keeps_its_length(self):
+        soak = Soak(PROGRAMS)
+        soak.forgetful = ["unresized"]
+        self.assertRegex(self.found(soak, 0, Job.KINDS), "numbers, not|nobody wrote")
+
+    def test_an_array_of_which_another_part_is_flushed(self):
+        soak = Soak(PROGRAMS)
+        soak.forgetful = ["other-range"]
+        self.assertIn("was flushed before", self.found(soak, 0, Job.KINDS))
 
     def test_an_array_whose_disk_is_not_flushed(self):
         if not self.caches:
             self.skipTest("there is no disk with a cache that loses")
         soak = Soak(PROGRAMS, self.caches)
         soak.forgetful = ["forgetful-direct"]
-        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote")
+        self.assertRegex(self.found(soak, 1, Job.KINDS), "was flushed before|nobody wrote|numbers, not")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 // What soak.py kills of the library.
 //
-//   soak_library array FILE SEED [forgetful-buffered | forgetful-direct]
-//     changes numbers of a file for ever. Operation n writes n to a number that the seed chooses.
-//     Behind a flush() the last operation goes to standard output, as a number of 64 bits, and the
-//     highest of them says that the disk has it, which is a lie of the forgetful.
+//   soak_library array FILE SEED [forgetful-buffered | forgetful-direct | unresized | other-range]
+//     changes numbers of a file for ever. Operation n writes n to a number that the seed chooses,
+//     in an even place, and may resize the file. A thread beside does as many for odd places of the
+//     first half. Behind a flush() of all or of a part, which the seed says, too, the operation and
+//     the last one of the other thread before it go to standard output, as two numbers of 64 bits;
+//     the highest bit says that the disk has them, which is a lie of the forgetful. The others do
+//     not resize, or flush another part. soak_state.py knows the same.
 //   soak_library records|lines|sorter|line_sorter|copy IN OUT MEMORY THREADS RUNS...
 //     sorts a file of numbers or of lines, or copies it.
 //   soak_library stripes IN OUT MEMORY THREADS RUNS...
@@ -11,12 +14,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "vortex/disk.h"
@@ -32,20 +38,57 @@ namespace {
 
 using namespace vortex;
 
+// Numbers of the file at first; never fewer than half of them later.
+constexpr std::uint64_t kNumbers = std::uint64_t{1} << 16;
+
+std::uint64_t next_state(std::uint64_t state) noexcept {
+  return state * 6364136223846793005U + 1442695040888963407U;  // Knuth's
+}
+
+// Writes to odd places, as many times as `allowed` says, and leaves in `done` how many it has.
+void change_beside(std::uint64_t* numbers, std::uint64_t state, const std::stop_token& stop,
+                   const std::atomic<std::uint64_t>& allowed, std::atomic<std::uint64_t>& done) {
+  for (std::uint64_t operation = 1; !stop.stop_requested(); ++operation) {
+    state = next_state(state);
+    for (std::uint64_t now; (now = allowed.load()) < operation;) allowed.wait(now);
+    numbers[(state >> 33) % (kNumbers / 4) * 2 + 1] = operation;
+    done.store(operation);
+  }
+}
+
+void flush_as(FileArray<std::uint64_t>& array, std::uint64_t state, const std::string& defect) {
+  const bool forgetful = defect.starts_with("forgetful");
+  const Flush how = (state >> 26) % 2 != 0 && !forgetful ? Flush::kSynced : Flush::kWritten;
+  if ((state >> 27) % 2 == 0) return array.flush(how);
+  const std::uint64_t first = (state >> 33) % array.size();
+  const std::uint64_t count = 1 + (state >> 40) % (array.size() - first);
+  array.flush(first, defect == "other-range" ? 1 : count, how);
+}
+
 int change_for_ever(const char* path, std::uint64_t state, const std::string& defect) {
-  const bool forgetful = !defect.empty();
-  const bool buffered = forgetful ? defect == "forgetful-buffered" : state % 2 != 0;
+  const bool buffered =
+      defect.starts_with("forgetful") ? defect == "forgetful-buffered" : state % 2 != 0;
   FileArray<std::uint64_t> array(path, {.memory_bytes = std::size_t{1} << 18,
                                         .block_bytes = std::size_t{16} << 10,
                                         .caching = buffered ? Caching::kBuffered : Caching::kAuto});
+  std::atomic<std::uint64_t> allowed{0}, done{0};
+  const std::jthread beside([&, other = ~state](const std::stop_token& stop) {
+    change_beside(array.data(), other, stop, allowed, done);
+  });
   for (std::uint64_t operation = 1;; ++operation) {
-    state = state * 6364136223846793005U + 1442695040888963407U;  // Knuth's, as in soak.py
-    array.data()[(state >> 33) % array.size()] = operation;
-    if ((state >> 20) % 64 != 0) continue;
-    const bool synced = (state >> 26) % 2 != 0;
-    array.flush(synced && !forgetful ? Flush::kSynced : Flush::kWritten);
-    const std::uint64_t told = operation | std::uint64_t{synced} << 63;
-    if (write(STDOUT_FILENO, &told, sizeof told) != sizeof told) return 0;
+    state = next_state(state);
+    array.data()[(state >> 33) % (array.size() / 2) * 2] = operation;
+    allowed.store(operation);
+    allowed.notify_one();
+    const std::uint64_t kind = (state >> 20) % 64;
+    if (kind == 1 && (state >> 26) % 8 == 0 && defect != "unresized") {
+      array.resize(kNumbers / 2 + (state >> 33) % (kNumbers / 2 + 1));
+    }
+    if (kind != 0) continue;
+    const std::uint64_t synced = (state >> 26) % 2;
+    const std::uint64_t told[2] = {operation | synced << 63, done.load()};
+    flush_as(array, state, defect);
+    if (write(STDOUT_FILENO, told, sizeof told) != sizeof told) _exit(0);
   }
 }
 

@@ -11,6 +11,7 @@ from random_job import expect
 
 NUMBERS = 1 << 16  # of an array
 SYNCED = 1 << 63
+TOLD = 16  # bytes that tell of a flush
 
 
 def digest(data):
@@ -21,22 +22,89 @@ def digest_of(path):
     return digest(path.read_bytes()) if path.exists() else None
 
 
-def check_array(path, state, flushed):
-    """An array whose n-th operation, at a place that the state chooses, wrote n."""
+class Array:
+    """The model of what soak_library does to an array, from its n-th operation to the next."""
+
+    def __init__(self, seed):
+        self.state, self.other_state = seed, seed ^ (2**64 - 1)
+        self.operation = self.other_operation = 0
+        self.size = NUMBERS
+        self.sizes = []  # the operations that chose them
+        self.written = [{}, {}]  # where operations wrote, to even and to odd places
+        self.changed, self.flushed = {}, {}  # the last operation of places, before a flush and behind it
+
+    def _write(self, operation, place):
+        self.written[place % 2][operation] = place
+        self.changed[place] = operation
+
+    def step(self):
+        """Whether it ends with a flush."""
+        self.operation += 1
+        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
+        self._write(self.operation, (self.state >> 33) % (self.size // 2) * 2)
+        kind = (self.state >> 20) % 64
+        if kind == 1 and (self.state >> 26) % 8 == 0:
+            self.size = NUMBERS // 2 + (self.state >> 33) % (NUMBERS // 2 + 1)
+            self.sizes.append((self.operation, self.size))
+            for cut in (self.changed, self.flushed):
+                for place in [place for place in cut if place >= self.size]:
+                    del cut[place]
+        return kind == 0
+
+    def step_beside(self, operations):
+        while self.other_operation < operations:
+            self.other_operation += 1
+            self.other_state = (self.other_state * 6364136223846793005 + 1442695040888963407) % 2**64
+            self._write(self.other_operation, (self.other_state >> 33) % (NUMBERS // 4) * 2 + 1)
+
+    def flush(self):
+        first, count = 0, self.size
+        if (self.state >> 27) % 2:
+            first = (self.state >> 33) % self.size
+            count = 1 + (self.state >> 40) % (self.size - first)
+        for place in [place for place in self.changed if first <= place < first + count]:
+            self.flushed[place] = self.changed.pop(place)
+
+
+def check_array(path, seed, flushes, last=None):
+    """An array after flushes that hold, each a pair of the last operations of both threads. `last`: the last flush of
+    which anybody was told, if that is known."""
     data = path.read_bytes()
-    expect(len(data) == 8 * NUMBERS, f"the array has {len(data)} bytes")
+    expect(len(data) % 8 == 0, f"the array has {len(data)} bytes")
     numbers = array.array("Q", data)
-    least, written = {}, {}
-    for operation in range(1, max(max(numbers), flushed) + 1):
-        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
-        place = (state >> 33) % NUMBERS
-        written[operation] = place
-        if operation <= flushed:
-            least[place] = operation
+    model, certain = Array(seed), 0
+    for certain, other in flushes:
+        while model.operation < certain:
+            flushes_now = model.step()
+        expect(flushes_now, f"operation {certain}, which was told, is no flush")
+        model.step_beside(other)
+        model.flush()
+    least, cuts, sizes = dict(model.flushed), [*model.sizes], {model.size}
+    # What has been done since may be there or not; no more than a flush that was not told.
+    seen = max(certain, max(numbers[::2], default=0) if last is None else last)
+    while not model.step() or model.operation <= seen:
+        pass
+    model.step_beside(model.operation)
+    sizes.update(size for operation, size in model.sizes if operation > certain)
+    if last is None:
+        expect(NUMBERS // 2 <= len(numbers) <= NUMBERS, f"the array has {len(numbers)} numbers")
+        sizes.add(NUMBERS // 2)
+    else:
+        expect(len(numbers) in sizes, f"the array has {len(numbers)} numbers, not {sorted(sizes)}")
     for place, number in enumerate(numbers):
-        expect(number == 0 or written[number] == place, f"number {place} is {number}, which nobody wrote there")
-        expect(number >= least.get(place, 0),
-               f"number {place} is {number}, and {least.get(place)} was flushed before {flushed}")
+        expect(number == 0 or model.written[place % 2].get(number) == place,
+               f"number {place} is {number}, which nobody wrote there")
+        expect(number == 0 or place % 2 or all(number > operation for operation, size in cuts if size <= place),
+               f"number {place} is {number}, which was cut off before {certain}")
+        expect(number >= least.get(place, 0) or place >= min(sizes),
+               f"number {place} is {number}, and {least.get(place)} was flushed before {certain}")
+
+
+def flushes_of(told, synced=False):
+    """The flushes that an array has told of; or those that were synced."""
+    numbers = struct.unpack(f"<{len(told) // TOLD * 2}Q", told[:len(told) // TOLD * TOLD])
+    return [(operation % SYNCED, other) for operation, other in zip(numbers[::2], numbers[1::2])
+            if operation >= SYNCED or not synced]
 
 
 def sync_all(folder):
@@ -81,15 +149,14 @@ class State:
         self.told = b""
         if self.path is not None:
             sync_all(path.parent)
-        self._add({"array": str(path), "seed": seed, "synced": 0}, begins=True)
+        self._add({"array": str(path), "seed": seed}, begins=True)
 
     def add_told(self, told):
         self.told += told
-        whole = len(self.told) // 8 * 8
-        synced = [number % SYNCED for number in struct.unpack(f"<{whole // 8}Q", self.told[:whole]) if number >= SYNCED]
+        whole = len(self.told) // TOLD * TOLD
+        for flush in flushes_of(self.told[:whole], synced=True):
+            self._add({"synced": flush})
         self.told = self.told[whole:]
-        if synced:
-            self._add({"synced": synced[-1]})
 
 
 def check_state(path):
@@ -105,8 +172,9 @@ def check_state(path):
         return "nothing was under way"
     state = {key: value for line in lines for key, value in line.items()}
     if "array" in state:
-        check_array(pathlib.Path(state["array"]), state["seed"], state["synced"])
-        return f"array, {state['synced']} operations synced"
+        synced = [line["synced"] for line in lines if "synced" in line]
+        check_array(pathlib.Path(state["array"]), state["seed"], synced)
+        return f"array, {synced[-1][0] if synced else 0} operations synced"
     folder = pathlib.Path(state["folder"])
     for name, wanted in state["inputs"].items():
         expect(digest_of(folder / name) == wanted, f"{name} has changed")
