@@ -9,6 +9,7 @@
 #include "lines/text/input_text.h"
 #include "sort/merge/merge_passes.h"
 #include "sort/plan/least_memory.h"
+#include "sort/plan/memory_limits.h"
 #include "sort/runs/block_packer.h"
 #include "vortex/detail/merge/merge_frontier.h"
 #include "vortex/detail/stream/saturating.h"
@@ -77,7 +78,7 @@ MergeReading reading_of(const LinePlan& plan, std::uint64_t longest) {
 std::size_t LinePlan::blocks_to_write(const LineMergeSize& size, unsigned merges) const {
   constexpr std::size_t kHead = 1;
   constexpr std::size_t kEnds = 2;
-  if (size.goal == Goal::kBranch) return MergeTree::kBlocksOfBranch;
+  if (size.goal == Goal::kBranch) return MergeTree::blocks_of_branch(block_bytes);
   if (merges == 1) return writing_blocks();
   return size.goal == Goal::kRun
              ? LineRunWriter::blocks_needed(write_behind_of_merge(merges)) + kEnds
@@ -144,19 +145,19 @@ unsigned LinePlan::merges_at_once(const LineMergeSize& size) const {
       threads, [&](unsigned merges) { return least <= reading_blocks(size, merges); });
 }
 
-// Each has about as many of the runs, and so all together read ahead as one would.
-unsigned LinePlan::branches_at_once(const LineMergeSize& all) const {
-  if (!MergeBranch::fits(all.longest, MergeTree::room_bytes(block_bytes))) return 0;
-  const auto most = static_cast<unsigned>(
-      std::min<std::uint64_t>({MergeTree::kMostBranches, threads - 1, all.runs / 2}));
-  const unsigned branches = detail::threads_that_fit(most, [&](unsigned some) {
+// Each has about as many of the runs, and reads ahead what one merge of all would at least. Threads
+// whose stacks count have a plan of their own.
+unsigned LinePlan::branches_at_once(const LineMergeSize& all, std::uint64_t text_bytes) const {
+  if (stack_bytes_of_thread() != 0) return 1;
+  const auto most = static_cast<unsigned>(std::min<std::uint64_t>(
+      {MergeTree::kMostBranches, threads - 1, all.runs / 2, text_bytes / least_part_bytes()}));
+  return detail::threads_that_fit(most, [&](unsigned some) {
     LineMergeSize size = all;
     size.goal = Goal::kBranch;
     size.runs = detail::units_for(all.runs, some);
     return reading_of(*this, size.longest).least_buffers(size.runs, least_ahead(*this)) <=
            reading_blocks(size, some);
   });
-  return branches;
 }
 
 std::uint64_t LinePlan::pass_order(const LineMergeSize& all, std::uint64_t left) const {

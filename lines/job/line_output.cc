@@ -249,6 +249,7 @@ void LineOutput::write_sorted(std::uint64_t most_bytes) {
   }
   const unsigned most_parts = most_parts_of_merge();
   if (most_parts == 1) {
+    report_.merge_parts = 1;
     if (const auto tree = job_->merge_in_order()) return write_one(most_bytes, *tree);
   }
   const auto merges = job_->merge_all(most_parts);

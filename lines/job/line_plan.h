@@ -65,8 +65,9 @@ struct LinePlan : SortPlan {
   // How many merges of parts of all runs can go on side by side, each with a writer, and wait for
   // their runs no more than one would.
   unsigned merges_at_once(const LineMergeSize& size) const;
-  // How many branches may merge all runs, beside the thread that writes; fewer than two: none.
-  unsigned branches_at_once(const LineMergeSize& all) const;
+  // How many branches may merge all runs, whose records fit into rooms and have so much text,
+  // beside the thread that writes; fewer than two: none.
+  unsigned branches_at_once(const LineMergeSize& all, std::uint64_t text_bytes) const;
   // How many runs become one at a time, at most, on the way from all of them to `left`:
   // most_runs(), or fewer, that more threads have a part of each merge, where that takes no more
   // passes.

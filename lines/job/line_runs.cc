@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "lines/job/merge_tree.h"
 #include "lines/runs/run_division.h"
 #include "sort/job/output_parts.h"
 #include "sort/merge/prefetch_policy.h"
@@ -182,7 +183,8 @@ bool LineRuns::may_keep(std::uint64_t bytes) const {
     return plan.prefetch_of(size, merges).options.buffers;
   };
   return size.runs > 0 && size.runs <= beside.most_runs(size.longest, size.blocks) &&
-         beside.merges_at_once(size) == merges && buffers(beside) == buffers(plan_);
+         beside.merges_at_once(size) == merges && buffers(beside) == buffers(plan_) &&
+         branches_for(beside) == branches_for(plan_);
 }
 
 std::uint64_t LineRuns::keep_in_parts(std::size_t parts, std::uint64_t most_bytes,
@@ -353,11 +355,18 @@ std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_all(RunningMerges& runnin
   return merges;
 }
 
+unsigned LineRuns::branches_for(const LinePlan& plan) const {
+  const LineMergeSize all = size_of(runs());
+  const std::uint64_t longest = std::max(all.longest, kept_ ? kept_->longest : 0);
+  const bool fit = MergeBranch::fits(longest, MergeTree::room_bytes(plan.block_bytes));
+  return fit ? plan.branches_at_once(all, text_bytes_of(runs())) : 1;
+}
+
 // The run in memory is no run that takes buffers, and goes with the last ones.
 std::vector<std::unique_ptr<RunMerge>> LineRuns::merge_branches(RunningMerges& running) {
+  const unsigned count = branches_for(plan_);
+  if (count < 2) return {};
   const LineMergeSize all = size_of(runs());
-  const unsigned count = plan_.branches_at_once(all);
-  if (count < 2 || text_bytes_of(runs()) < count * plan_.least_part_bytes()) return {};
   std::vector<LineRun> runs = take_for_merge();
   std::vector<std::unique_ptr<RunMerge>> merges;
   for (unsigned i = 0; i < count; ++i) {

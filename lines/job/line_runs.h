@@ -103,8 +103,8 @@ class LineRuns final : public RunList<LineRun> {
 
   // As form_in_parts(), of the last run of all, which stays in memory that is taken for it. Returns
   // how much that is; 0: the system refuses it, and nothing was written. Only where may_keep() says
-  // that the merge of all runs, of which there are some on the disks, has as many buffers and parts
-  // beside as without.
+  // that the merge of all runs, of which there are some on the disks, has as many buffers, parts
+  // and branches beside as without.
   bool may_keep(std::uint64_t bytes) const;
   std::uint64_t keep_in_parts(std::size_t parts, std::uint64_t most_bytes, detail::ThreadTeam& team,
                               const WritePart& write, const EndOfPart& end_of);
@@ -126,6 +126,7 @@ class LineRuns final : public RunList<LineRun> {
   std::uint64_t bytes_of(const LineRun& run) const noexcept override { return run.run.bytes; }
   LineRun merged(std::vector<LineRun> runs) override;
   std::vector<LineRun> take_for_merge();
+  unsigned branches_for(const LinePlan& plan) const;
   void begin_run(std::optional<LineRunWriter>& run, std::uint64_t most_bytes);
   RunPacking& packing_of_part(std::size_t part);
   LineRun finish(LineRunWriter& run);

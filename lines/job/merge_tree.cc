@@ -30,9 +30,19 @@ void MergeBranch::read_first() {
   }).throw_if_failed();
 }
 
+namespace {
+
+bool acquired(FutexSemaphore& semaphore) {
+  if (semaphore.try_acquire()) return true;
+  const Waiting waiting;
+  return semaphore.acquire();
+}
+
+}  // namespace
+
 void MergeBranch::merge_ahead() {
   read_first();
-  while (more_ && free_.acquire()) {
+  while (more_ && acquired(free_)) {
     fill(rooms_[filled_.load(std::memory_order_relaxed) % rooms_.size()]);
     filled_.fetch_add(1, std::memory_order_release);
     full_.release();
@@ -49,6 +59,8 @@ void MergeBranch::fill(Room& room) {
       const StoredRecord& stored = merge_->stored();
       const RunRecordHead head{merge_->in_common(), merge_->count(), false};
       const std::size_t left = room.memory.size() - static_cast<std::size_t>(to - begin);
+      // Lengths are what a disk returned.
+      if (stored.key.size() > left || stored.record.size() > left) break;
       if (head.bytes() + stored_bytes(stored.key, stored.record, has_keys_) > left) break;
       to = copy_text(head.write_with_lengths(to, stored, has_keys_), stored.key);
       if (has_keys_) to = copy_text(to, stored.record);
@@ -63,7 +75,7 @@ bool MergeBranch::next_room() {
   if (alone_) return fill_alone();
   if (ended_) return false;
   if (std::exchange(begun_, true)) free_.release();
-  full_.acquire();
+  acquired(full_);
   if (read_ == filled_.load(std::memory_order_acquire)) {
     ended_ = true;
     task_.finish();
@@ -86,15 +98,16 @@ bool MergeBranch::fill_alone() {
 
 MergeTree::MergeTree(std::vector<std::unique_ptr<RunMerge>> branches, BlockPool& pool,
                      const StoredOrder& order)
-    : blocks_(pool, kBlocksOfBranch * branches.size(), "rooms of a merge") {
+    : blocks_(pool, blocks_of_branch(pool.block_bytes()) * branches.size(), "rooms of a merge") {
   const std::size_t bytes = room_bytes(pool.block_bytes());
   std::vector<MergeBranch*> players;
   for (auto& merge : branches) {
     std::vector<std::span<char>> rooms;
-    for (std::size_t i = 0; i < kBlocksOfBranch; ++i) {
+    while (rooms.size() < kRoomsOfBranch) {
       const std::span<std::byte> block = blocks_.take();
       const std::span<char> text(reinterpret_cast<char*>(block.data()), block.size());
-      for (std::size_t at = 0; at + bytes <= text.size(); at += bytes) {
+      for (std::size_t at = 0; rooms.size() < kRoomsOfBranch && at + bytes <= text.size();
+           at += bytes) {
         rooms.push_back(text.subspan(at, bytes));
       }
     }

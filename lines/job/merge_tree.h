@@ -86,17 +86,20 @@ class MergeBranch {
 // once, whatever the number of runs is.
 class MergeTree {
  public:
-  // For each branch, of the pool.
-  static constexpr std::size_t kBlocksOfBranch = 2;
   // More than so many branches have records sooner than the caller can take them.
   static constexpr unsigned kMostBranches = 6;
-  // The bytes of a room: what the second-level cache still has when it is read.
+  // The bytes of a room: what the second-level cache still has when it is read soon.
   static constexpr std::size_t room_bytes(std::size_t block_bytes) noexcept {
     constexpr std::size_t kMost = std::size_t{128} << 10;
     return block_bytes < kMost ? block_bytes : kMost;
   }
+  // The blocks of the pool that hold the rooms of a branch.
+  static constexpr std::size_t blocks_of_branch(std::size_t block_bytes) noexcept {
+    const std::size_t in_block = block_bytes / room_bytes(block_bytes);
+    return (kRoomsOfBranch + in_block - 1) / in_block;
+  }
 
-  // Takes kBlocksOfBranch blocks for each branch. Throws Error(ENOMEM).
+  // Takes blocks_of_branch() for each branch. Throws Error(ENOMEM).
   MergeTree(std::vector<std::unique_ptr<RunMerge>> branches, BlockPool& pool,
             const StoredOrder& order);
 
@@ -109,6 +112,8 @@ class MergeTree {
   std::uint64_t count() const noexcept { return root_->count(); }
 
  private:
+  static constexpr std::size_t kRoomsOfBranch = 4;
+
   PlainBlocks blocks_;
   std::vector<std::unique_ptr<MergeBranch>> branches_;
   std::optional<LineMerge<MergeBranch>> root_;

@@ -150,6 +150,24 @@ TEST_F(LastLines, GiveWhatAStableSortGives) {
                           << unique << " unique, " << keyed << " with keys";
 }
 
+// Branches have rooms for the longest line on the disks, which may be shorter than one in memory.
+TEST_F(LastLines, MayBeLongerThanTheOthers) {
+  auto random = test_random();
+  options.resources.memory_bytes = 4 * kMiB;
+  options.resources.threads = 4;
+  options.resources.compression = RunCompression::kAlways;  // with which none is kept apart
+  options.order.unique = true;
+  unsigned kept = 0;
+  for (unsigned tenths = 21; tenths < 40; tenths += 2) {
+    Lines lines = filling(tenths, random);
+    lines.back().append(16'300 + random() % 200, 'x');
+    put_input(lines);
+    const SortReport report = expect_output(sorted(lines, options.order));
+    kept += report.plan.kept_bytes != 0 && report.runs >= 4 ? 1 : 0;
+  }
+  EXPECT_GT(kept, 0u);
+}
+
 TEST_F(LastLines, ThatArePushed) {
   auto random = test_random();
   for (const unsigned threads : {1U, 2U, 7U}) {

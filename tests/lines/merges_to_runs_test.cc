@@ -372,11 +372,15 @@ TEST_F(MergesToRuns, GiveTheSameByBranches) {
   for (int round = 0; round < (kShadowMemory ? 16 : 32); ++round) {
     const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
     constexpr std::size_t kLongest[] = {3, 40, 200, 1000, 15'000};
-    const std::size_t longest = kLongest[random() % std::size(kLongest)];
     const int which = (round + round / static_cast<int>(std::size(kAllLineKinds))) % 4;
+    // Of the longest and the shortest there may be no branches.
+    const std::size_t longest =
+        which == 3 ? kLongest[random() % std::size(kLongest)] : kLongest[1 + random() % 3];
     options.order = which == 0 ? random_order(random, false) : random_order(random);
+    while (which == 2 && !options.order.keys) options.order = random_order(random);
     if (which == 0) options.order.unique = false, options.order.ties = Ties::kRecordBytes;
     if (which == 1) options.order.unique = true;
+    if (which == 2) options.order.unique = false, options.order.ties = Ties::kInputOrder;
     const Lines lines = make_lines(kind, 1 + 1'200'000 / (longest / 2 + 12), longest, random);
     options.resources.first_records = round % 5 == 2 ? 1 + random() % lines.size() : 0;
     const unsigned threads = kThreads[2 + random() % (std::size(kThreads) - 2)];
@@ -528,15 +532,18 @@ TEST_F(MergesToRuns, LeaveUniqueLinesAndPipesToBranches) {
     };
     std::string found;
     std::optional<std::jthread> reader;
+    std::optional<std::fstream> writer;  // so that it does not wait for one
     if (!unique) {
       options.output = folder.file("pipe");
       ASSERT_EQ(mkfifo(options.output.c_str(), 0600), 0);
+      writer.emplace(options.output);
       reader.emplace([&] {
         std::ifstream pipe(options.output, std::ios::binary);
         found.assign(std::istreambuf_iterator<char>(pipe), {});
       });
     }
-    EXPECT_GT(sort_lines(options).runs, 3u);
+    EXPECT_GE(sort_lines(options).runs, 6u);
+    writer.reset();
     reader.reset();
     if (unique) found = file_text(options.output);
     EXPECT_TRUE(found == joined(expected));
@@ -562,11 +569,12 @@ TEST(MergesToRunsPlan, HasBranchesInTheMemory) {
                             .longest = random() % (std::uint64_t{200} << 10),
                             .blocks = random() % 100'000};
     if (all.runs > plan.most_runs(all.longest, all.blocks)) continue;
-    const unsigned branches = plan.branches_at_once(all);
+    if (random() % 2 == 0) plan.kept_bytes = random() % (plan.memory_bytes / 4);
+    const unsigned branches = plan.branches_at_once(all, ~std::uint64_t{0});
     if (branches < 2) continue;
     ++many;
+    EXPECT_LT(plan.branches_at_once(all, (branches - 1) * plan.least_part_bytes()), branches);
     ASSERT_LT(branches, plan.threads);
-    ASSERT_LE(all.longest, plan.block_bytes);
     LineMergeSize size = all;
     size.goal = LineMergeSize::Goal::kBranch;
     std::uint64_t blocks = plan.writing_blocks();
@@ -575,11 +583,12 @@ TEST(MergesToRunsPlan, HasBranchesInTheMemory) {
       ASSERT_GE(size.runs, 2u);
       const LinePrefetch prefetch = plan.prefetch_of(size, branches);
       ASSERT_GE(prefetch.options.buffers, size.runs);
-      blocks += prefetch.options.buffers + MergeTree::kBlocksOfBranch;
+      blocks += prefetch.options.buffers + MergeTree::blocks_of_branch(plan.block_bytes);
     }
-    ASSERT_LE(blocks * plan.block_bytes + all.blocks * 64, plan.pool_blocks * plan.block_bytes);
+    ASSERT_LE(blocks * plan.block_bytes + all.blocks * 64 + plan.kept_bytes,
+              plan.pool_blocks * plan.block_bytes);
   }
-  EXPECT_GT(many, 300u);
+  EXPECT_GT(many, 200u);
 }
 
 // Blocks of buffers, writers and ends, and packers beyond those of the threads, are in the pool.

@@ -235,7 +235,7 @@ inline SortResources job_resources(const Place& place, std::uint64_t memory_byte
 
 // Runs are what the job is about.
 inline void expect_runs(const SortShape& shape, const SortReport& report) {
-  if (shape.runs != (report.runs > 1) && !shape.merge) {
+  if ((shape.runs != (report.runs > 1) && !shape.merge) || (shape.unique && report.runs < 6)) {
     throw std::logic_error("a sort with " + std::to_string(report.runs) + " runs");
   }
 }
