@@ -81,7 +81,8 @@ std::size_t Partitioners::bytes(std::size_t record_bytes, unsigned buckets,
   const std::size_t each = sizeof(OpenBuckets::End) + 2 * sizeof(std::uint32_t) +
                            sizeof(std::byte*) +
                            (BucketBuffer::suits(record_bytes) ? sizeof(BucketBuffer) : 0);
-  return threads * (sizeof(Stripe) + buckets * each);
+  return threads * (sizeof(Stripe) + buckets * each) +
+         buckets * (sizeof(std::uint32_t) + sizeof(std::byte*));
 }
 
 bool Partitioners::put(const std::byte* records, std::size_t count,

@@ -26,6 +26,9 @@ class Partitioners {
   // Less is not worth waking a thread for: one puts it to its buckets in some 40 microseconds.
   static constexpr std::size_t kMinBytes = std::size_t{128} << 10;
 
+  // Counts of a stripe have 32 bits.
+  static constexpr std::size_t kMostRecords = std::numeric_limits<std::uint32_t>::max();
+
   // For a team of `threads`, the caller of put() included, of which `beside` work beside sorters.
   Partitioners(const RecordOrder& order, unsigned buckets, unsigned threads,
                unsigned beside) noexcept
@@ -40,9 +43,9 @@ class Partitioners {
     return (beside ? beside_ : threads_) > 1 ? kMinBytes : kNone;
   }
 
-  // Puts `count` records, fewer than 2^32, to their buckets. False: there is no memory for all of
-  // them, and none was put. All threads read the records, and must be able to without a fault or in
-  // any order. The first call starts the team. Throws Error when the kernel refuses to move a
+  // Puts `count` records, kMostRecords at most, to their buckets. False: there is no memory for all
+  // of them, and none was put. All threads read the records, and must be able to without a fault or
+  // in any order. The first call starts the team. Throws Error when the kernel refuses to move a
   // block, in whatever thread, and std::bad_alloc.
   bool put(const std::byte* records, std::size_t count, const detail::BucketSplitters& splitters,
            RunBuckets& buckets, bool beside);

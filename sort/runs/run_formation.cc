@@ -175,7 +175,8 @@ std::size_t RunFormation::put_to_buckets(const std::byte* records, std::size_t c
     while (put < count) {
       const std::byte* const first = records + put * record_bytes_;
       const std::size_t bytes = batch_blocks_ * pool_.block_bytes() - within_block(first);
-      const std::size_t some = std::min(detail::units_for(bytes, record_bytes_), count - put);
+      const std::size_t some = std::min(
+          {detail::units_for(bytes, record_bytes_), count - put, Partitioners::kMostRecords});
       const std::size_t taken = put_together(first, some) ? some : scatter(first, some);
       put += taken;
       if (taken < some) break;
@@ -302,8 +303,7 @@ void RunFormation::set_memory_aside(std::size_t records) {
     return bytes && *bytes <= all / 4 * 3 && all - *bytes >= left;
   };
   const unsigned threads = detail::threads_that_fit(threads_, fits);
-  threads_for_large_ = fits(threads) ? threads : 0;
-  if (threads_for_large_ == 0) return;
+  if ((threads_for_large_ = fits(threads) ? threads : 0) == 0) return;
   const std::size_t bytes = *order_.bytes_to_sort_large_bucket(records, threads);
   if (bytes <= set_aside_bytes_) return;
   sorters_.reset();  // which have parts of the scratch

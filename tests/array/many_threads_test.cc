@@ -193,6 +193,21 @@ TEST(ManyThreads, KeysThatRepeatAreForAllOfThem) {
   for (const std::uint64_t period : test::some_of({2, 256, 1 << 16, 1 << 20}, 1, random)) {
     for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = i % period * 0x9e3779b97f4a7c15;
     expect_all("period ", period);
+    // A sample that lines up with the period has few of the keys, and the buckets are unequal.
+    std::vector<std::uint64_t> expected = keys, sorted = keys;
+    std::sort(expected.begin(), expected.end());
+    const NoCodec<std::uint64_t> codec;
+    ThreadTeam team(threads);
+    const std::size_t passes = ParallelSort<std::uint64_t, KeyOfWord, NoCodec<std::uint64_t>>(
+                                   sorted.data(), sorted.size(), rules, codec, team)
+                                   .sort();
+    if (period > 2) {
+      EXPECT_EQ(passes, 1U) << period;
+    }
+    EXPECT_TRUE(sorted == expected) << period;
+    sorted = keys;
+    vortex::sort(std::span(sorted), {.threads = threads});
+    EXPECT_TRUE(sorted == expected) << period;
   }
   for (const std::uint64_t percent : test::some_of({50, 70, 90, 99}, 2, random)) {
     for (std::uint64_t& key : keys) key = random() % 100 < percent ? 42 : random();
@@ -283,6 +298,42 @@ TEST(ManyThreads, LargeRecordsAreMovedByAllOfThem) {
     made();
     vortex::sort(std::span(records), &Record::key, {.threads = threads});
     ASSERT_NO_FATAL_FAILURE(expect_sorted(threads));
+  }
+}
+
+// Each takes the keys of an equal share, 4 MiB of records at least, one after the other, which
+// nobody does before. None goes on before all have.
+TEST(ManyThreads, KeysOfLargeRecordsAreTakenByAllOfThem) {
+  struct Record {
+    std::uint64_t key;
+    std::array<std::uint64_t, 49> more;
+  };
+  constexpr std::size_t kInARow = 1000;
+  const std::size_t count = test::kShadowMemory ? 50'000 : 200'000;
+  const std::vector<std::uint64_t> keys = random_keys(count);
+  std::vector<std::uint64_t> expected = keys;
+  std::sort(expected.begin(), expected.end());
+  for (const unsigned threads : {1U, 2U, 7U, 16U}) {
+    const std::size_t most = std::min<std::size_t>(threads, count / ((4 << 20) / 400 + 1));
+    std::vector<Record> records(count);
+    for (std::size_t i = 0; i < count; ++i) records[i].key = keys[i];
+    test::TeamCounts taken(most);
+    vortex::sort(std::span(records),
+                 [&](const Record& record) noexcept {
+                   thread_local std::size_t last = 0, in_a_row = 0;
+                   const auto at = static_cast<std::size_t>(&record - records.data());
+                   in_a_row = at == last + 1 ? in_a_row + 1 : 0;
+                   last = at;
+                   if (in_a_row > kInARow) taken.add(1);
+                   return record.key;
+                 },
+                 {.threads = threads});
+    EXPECT_TRUE(std::ranges::equal(records, expected, {}, &Record::key)) << threads;
+    ASSERT_EQ(taken.of_threads().size(), most);
+    for (const std::uint64_t some : taken.of_threads()) {
+      EXPECT_LE(some, count / most + most);
+      EXPECT_GE(some + kInARow + 2, count / most);
+    }
   }
 }
 
@@ -403,7 +454,7 @@ TEST(ManyThreads, ByteStringsOfOneGroupAreForAllOfThem) {
   }
 }
 
-// The first level of so few is sorted by one thread.
+// The first level of so few is sorted by one thread, and their groups by two.
 TEST(ManyThreads, ByteStringsAreGroupedBySeveral) {
   const std::vector<Text> made = texts(140'000);
   unsigned sorts = 0;

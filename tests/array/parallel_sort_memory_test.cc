@@ -318,7 +318,7 @@ TEST(StringSortMemory, AsLittleAsItPromises) {
   for (std::size_t i = 0; i < kCount; ++i) {
     made.emplace_back(text.data() + text.size() / kCount * i, numbers[i] % 24);
   }
-  for (const unsigned threads : {1u, 2u}) {
+  for (const unsigned threads : {1u, 2u, 16u, 64u}) {
     // What the sort of pairs takes.
     const std::size_t sort_bytes = threads * 9 * kMiB + kMiB + 16 * kCount / 100;
     for (const bool stable : {false, true}) {

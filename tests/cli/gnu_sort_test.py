@@ -380,6 +380,10 @@ class Refusals(Comparison):
         for threads in ("4294967295", "99999999999999999999"):  # GNU sort may find no memory for them
             done = self.run_sort(OURS, [f"--parallel={threads}", "a"])
             self.assertEqual((done.returncode, done.stdout), (0, b"1\n2\n"), done.stderr)
+        # More text than few lines are: there is a plan, which takes 4096 threads at most.
+        text = b"".join(b"%d\n" % number for number in range(500_000, 0, -1))
+        done = self.run_sort(OURS, ["--parallel=4294967297", "-n"], stdin=text)
+        self.assertEqual((done.returncode, done.stdout[:4], done.stdout.count(b"\n")), (0, b"1\n2\n", 500_000))
         for arguments in (["-S3T"], ["-S15E"], ["-S1000%"], ["-k99999999999999999999"]):
             self.compare(*arguments, "a")
             self.compare(*arguments, "-m", "sorted", "sorted")

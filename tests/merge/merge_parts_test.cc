@@ -278,6 +278,54 @@ TEST(MergeParts, AskAComparatorByNoMoreThreadsThanThereAre) {
   }
 }
 
+// Notes who compares while there are counts.
+struct NotingLess {
+  inline static std::atomic<TeamCounts*> counts{nullptr};
+  bool operator()(const KeyAndValue& a, const KeyAndValue& b) const noexcept {
+    if (TeamCounts* const now = counts.load()) now->add(1);
+    return a.key < b.key;
+  }
+};
+
+// From the first read of the last merge on: parts are found before, by other reads.
+class NotedMerge final : public FaultPlan {
+ public:
+  explicit NotedMerge(TeamCounts& counts) : counts_(counts) {}
+  ~NotedMerge() override { NotingLess::counts.store(nullptr); }
+  void last_begins() noexcept { is_last_.store(true); }
+  PlannedFault decide(const Attempt& attempt, std::uint64_t /*number*/) noexcept override {
+    if (attempt.operation == Operation::kRead && is_last_.load())
+      NotingLess::counts.store(&counts_);
+    return {};
+  }
+
+ private:
+  TeamCounts& counts_;
+  std::atomic<bool> is_last_{false};
+};
+
+// Of a whole sort, by several threads. None goes on before a second one compares.
+TEST(MergeParts, OfAWholeSortAreForThreads) {
+  auto random = test_random();
+  const RecordList records = records_of(Shape::kRandom, sizeof(KeyAndValue), 5 * kMiB / 2, random);
+  for (const unsigned threads : {2U, 7U, 16U}) {
+    SCOPED_TRACE(threads);
+    PartsSort sort(records, key_of(sizeof(KeyAndValue)), threads);
+    sort.options.resources.memory_bytes = kMiB;
+    sort.options.format.reset();
+    TeamCounts compared(2);
+    const auto noted = std::make_shared<NotedMerge>(compared);
+    sort.options.resources.open_disk = sort_disks(Backend::kThreads, noted);
+    sort.options.resources.progress = [&](const SortProgress& now) {
+      if (now.phase == SortPhase::kWriting) noted->last_begins();
+    };
+    const unsigned parts = external_sort<KeyAndValue>(sort.options, NotingLess()).merge_parts;
+    EXPECT_GE(parts, 2U);
+    EXPECT_GE(compared.of_threads().size(), 2U);
+    EXPECT_LE(compared.of_threads().size(), threads);
+  }
+}
+
 // On one processor as if there were two; tests assume many.
 TEST(MergeParts, AreForNoMoreThreadsThanProcessors) {
   auto random = test_random();

@@ -114,6 +114,34 @@ TEST(SortThread, OfComparatorsOfFiles) {
   }
 }
 
+// Files that are sorted already are merged in parts.
+TEST(SortThread, OfComparatorsOfMerges) {
+  auto random = test_random();
+  std::vector<KeyAndValue> records = random_records(std::size_t{3} << 16, random);
+  Files files;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const std::span<KeyAndValue> some = std::span(records).subspan(i << 16, 1 << 16);
+    std::ranges::stable_sort(some, {}, &KeyAndValue::key);
+    const auto bytes = std::as_bytes(some);
+    files.add_input(Bytes(bytes.begin(), bytes.end()));
+  }
+  std::ranges::stable_sort(records, {}, &KeyAndValue::key);
+  for (const unsigned threads : kManyThreads) {
+    SCOPED_TRACE(threads);
+    Callers callers(threads);
+    auto options = files.options();
+    options.resources = small_resources(threads);
+    options.resources.memory_bytes *= 4;
+    options.merge_inputs = true;
+    const SortReport report = external_sort<KeyAndValue>(options, Less{&callers});
+    EXPECT_EQ(report.merge_parts > 1, threads > 1);
+    EXPECT_EQ(callers.expect_good() > 0, threads > 1);
+    const Bytes sorted = read_file(files.output());
+    ASSERT_EQ(sorted.size(), records.size() * sizeof(KeyAndValue));
+    EXPECT_EQ(std::memcmp(sorted.data(), records.data(), sorted.size()), 0);
+  }
+}
+
 TEST(SortThread, OfComparatorsOfSorters) {
   auto random = test_random();
   std::vector<KeyAndValue> records = random_records(std::size_t{1} << 18, random);

@@ -263,8 +263,10 @@ TEST(RequestCosts, OfADiskAreMeasuredOnceInTheProcess) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit none{0, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
-  const std::uint64_t again = request_cost_of(resources, here);
+  std::optional<std::uint64_t> again;
+  const int error = test::error_of([&] { again = request_cost_of(resources, here); });
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(error, 0);
   EXPECT_EQ(again, cost);
 }
 

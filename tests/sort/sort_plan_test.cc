@@ -285,6 +285,10 @@ TEST(SortPlan, WhatThreadsKeepGrowsWithTheirNumber) {
       EXPECT_LE(plan.formation.batch_blocks * plan.block_bytes,
                 std::max<std::uint64_t>(plan.block_bytes, threads * kMiB / 4));
       EXPECT_LE(plan.formation.scratch_bytes, threads * 4 * kMiB);
+      EXPECT_GE(sorters_of(plan), std::min(threads, 128U) / 2);
+      if (record_bytes <= 16 && threads <= 128) {
+        EXPECT_EQ(sorters_of(plan_of(threads, threads * 64 * kMiB)), threads);
+      }
     }
     for (std::uint64_t mib = 8; mib <= 1024; mib *= 2) {
       std::size_t partition = 1, sort = 1;
