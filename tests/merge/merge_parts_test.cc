@@ -26,6 +26,7 @@
 #include "sort/record/record_output.h"
 #include "sort/runs/run_store.h"
 #include "sort/runs/run_writer.h"
+#include "study/fault_plan.h"
 #include "tests/sort/record_lists.h"
 #include "tests/sort/sort_cases.h"
 #include "tests/support/cases.h"

@@ -133,9 +133,14 @@ TEST(SortThread, OfComparatorsOfMerges) {
     options.resources = small_resources(threads);
     options.resources.memory_bytes *= 4;
     options.merge_inputs = true;
-    const SortReport report = external_sort<KeyAndValue>(options, Less{&callers});
-    EXPECT_EQ(report.merge_parts > 1, threads > 1);
-    EXPECT_EQ(callers.expect_good() > 0, threads > 1);
+    unsigned most = 0;
+    // Whoever calls may have merged all parts before another thread is there.
+    for (int turn = 0; turn < (threads == 1 ? 1 : 200) && most == 0; ++turn) {
+      const SortReport report = external_sort<KeyAndValue>(options, Less{&callers});
+      EXPECT_EQ(report.merge_parts > 1, threads > 1);
+      most = callers.expect_good();
+    }
+    EXPECT_EQ(most > 0, threads > 1);
     const Bytes sorted = read_file(files.output());
     ASSERT_EQ(sorted.size(), records.size() * sizeof(KeyAndValue));
     EXPECT_EQ(std::memcmp(sorted.data(), records.data(), sorted.size()), 0);

@@ -37,7 +37,7 @@ from soak_state import NUMBERS, TOLD, State, check_array, check_state, flushes_o
 
 CALLS = ["openat", "fallocate", "ftruncate", "fsync", "linkat", "renameat", "renameat2", "unlinkat", "pwrite64",
          "io_uring_enter", "munmap"]
-ARRAY_CALLS = ["fsync", "io_uring_enter", "mprotect", "write", "mremap"]
+ARRAY_CALLS = ["fsync", "ftruncate", "io_uring_enter", "mprotect", "write", "mremap"]
 STRACE = shutil.which("strace")
 PATIENCE = 200  # seconds, which no job takes, for whoever waits for ever
 # How often a smaller round is made before it counts as right: moments differ.
@@ -70,14 +70,16 @@ class Chance:
         return random.Random(self.below(1 << 16))
 
 
-def told_by(process, tracer, size, state):
+def told_by(process, tracer, size, state, patience):
     """So many bytes of its output, or fewer where it ends or is stopped at a call; and whether it was either."""
     told, traced = b"", b""
     with selectors.DefaultSelector() as both:
         for file in [process.stdout, tracer] if tracer else [process.stdout]:
             both.register(file, selectors.EVENT_READ)
         while len(told) < size:
-            for key, _ in both.select():
+            ready = both.select(patience)
+            expect(ready, f"the array has told nothing for {patience} s: {'; '.join(what_threads_do(process))}")
+            for key, _ in ready:
                 if key.fileobj == tracer:
                     traced += os.read(key.fd, 1 << 16)
                     if b"stopped by SIGSTOP" in traced:
@@ -280,7 +282,7 @@ class Soak:
             self.state.begin_array(path, seed)
         with self.start_array(chance, path, seed, bool(disk)) as (process, tracer):
             size = TOLD * (200 if tracer else chance.choice([0, 1, 20, 200]))
-            told, at_call = told_by(process, tracer, size, None if disk else self.state)
+            told, at_call = told_by(process, tracer, size, None if disk else self.state, self.patience)
             if disk:
                 process.send_signal(signal.SIGSTOP)
                 # What it tells of later the copy need not have.
@@ -290,10 +292,9 @@ class Soak:
             more, said = process.communicate()
         try:
             expect(process.returncode == -signal.SIGKILL, f"array: status {process.returncode}: {said.decode()}")
-            if not disk:
-                told += more
-            flushes = flushes_of(told)
-            check_array(path, seed, flushes_of(told, synced=bool(disk)), flushes[-1][0] if flushes else 0)
+            flushes = flushes_of(told + more)
+            certain = flushes_of(told, synced=True) if disk else flushes
+            check_array(path, seed, certain, flushes[-1][0] if flushes else 0, crashed=bool(disk))
         finally:
             if disk:
                 disk.end_of_crash()

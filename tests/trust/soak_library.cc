@@ -47,7 +47,11 @@ std::uint64_t next_state(std::uint64_t state) noexcept {
 
 // Writes to odd places, as many times as `allowed` says, and leaves in `done` how many it has.
 void change_beside(std::uint64_t* numbers, std::uint64_t state, const std::stop_token& stop,
-                   const std::atomic<std::uint64_t>& allowed, std::atomic<std::uint64_t>& done) {
+                   std::atomic<std::uint64_t>& allowed, std::atomic<std::uint64_t>& done) {
+  const std::stop_callback wake(stop, [&] {
+    allowed.store(~std::uint64_t{0});
+    allowed.notify_one();
+  });
   for (std::uint64_t operation = 1; !stop.stop_requested(); ++operation) {
     state = next_state(state);
     for (std::uint64_t now; (now = allowed.load()) < operation;) allowed.wait(now);
