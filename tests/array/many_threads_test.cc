@@ -85,19 +85,25 @@ std::vector<std::uint64_t> random_keys(std::size_t count) {
   return keys;
 }
 
-// No thread goes on before all have their first part of a step: so each has one stripe, and then a
-// bucket at least.
+// The same, and who moves chunks to their buckets.
+struct MovingCodec : CountingCodec {
+  void moved(std::size_t chunks) const noexcept { chunks_moved->add(chunks); }
+  test::TeamCounts* chunks_moved;
+};
+
+// No thread goes on before all have their first part of a step: so each has one stripe, moves to
+// one bucket at least, and then sorts one.
 TEST(ManyThreads, EachReadsAnEqualStripeAndSortsBuckets) {
   constexpr std::size_t kChunk = ChunkLayout<std::uint64_t>::kChunkRecords;
   const std::vector<std::uint64_t> keys = random_keys(std::size_t{1} << 21);
   const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
   for (const unsigned threads : teams()) {
-    test::TeamCounts read(threads), made(threads);
-    const CountingCodec codec{&read, &made};
+    test::TeamCounts read(threads), made(threads), moved(threads);
+    const MovingCodec codec{{&read, &made}, &moved};
     std::vector<std::uint64_t> sorted = keys;
     ThreadTeam team(threads);
-    ParallelSort<std::uint64_t, KeyOfWord, CountingCodec>(sorted.data(), sorted.size(), rules,
-                                                          codec, team)
+    ParallelSort<std::uint64_t, KeyOfWord, MovingCodec>(sorted.data(), sorted.size(), rules, codec,
+                                                        team)
         .sort();
     EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end())) << threads;
     ASSERT_EQ(read.of_threads().size(), threads);
@@ -107,6 +113,9 @@ TEST(ManyThreads, EachReadsAnEqualStripeAndSortsBuckets) {
       EXPECT_GT(records + kChunk, keys.size() / threads) << threads;
     }
     EXPECT_EQ(made.all(), keys.size());
+    // Some chunks stay where they are.
+    ASSERT_EQ(moved.of_threads().size(), threads);
+    EXPECT_GT(moved.all() * kChunk, keys.size() / 2) << threads;
   }
 }
 

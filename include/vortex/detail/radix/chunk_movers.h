@@ -100,18 +100,21 @@ class ChunkMovers {
   }
 
   // Fills the destinations in [begin, end) that hold nothing, and those from which that takes
-  // chunks. Threads may do that for different destinations.
-  void move_along_paths(std::size_t begin, std::size_t end) noexcept {
+  // chunks; returns how many. Threads may do that for different destinations.
+  std::size_t move_along_paths(std::size_t begin, std::size_t end) noexcept {
+    std::size_t moved = 0;
     for (std::size_t place = begin; place < end; ++place) {
       // A place that holds a chunk belongs to another path, or to a cycle.
       if (leaves_[place] != 0) continue;
       for (std::size_t to = place; is_destination(to);) {
         const Place from = source_of_[to];
         move(from, to);
+        ++moved;
         if (from >= chunks_) break;
         to = from;
       }
     }
+    return moved;
   }
 
   // How many cycles are left.
@@ -125,16 +128,20 @@ class ChunkMovers {
     }
     return cycles_.size();
   }
-  // Follows the cycles [first, last). `room` is room for a chunk.
-  void move_along_cycles(std::size_t first, std::size_t last, Record* room) noexcept {
+  // Follows the cycles [first, last), and returns how many chunks it has moved. `room` is room for
+  // a chunk.
+  std::size_t move_along_cycles(std::size_t first, std::size_t last, Record* room) noexcept {
+    std::size_t moved = 0;
     for (std::size_t cycle = first; cycle < last; ++cycle) {
       const Place begin = cycles_[cycle];
       copy(at(begin), room);
       Place to = begin;
-      for (Place from; (from = source_of_[to]) != begin; to = from) move(from, to);
+      for (Place from; (from = source_of_[to]) != begin; to = from, ++moved) move(from, to);
       copy(room, at(to));
       source_of_[to] = to;
+      ++moved;
     }
+    return moved;
   }
 
   // Pieces, which lie in order but for gaps and for what is in the store, on their way to the

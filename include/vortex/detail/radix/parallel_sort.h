@@ -174,17 +174,24 @@ class ParallelSort {
     run(made + threads_, [&](std::size_t i) {
       if (i >= made) return workers_[i - made]->complete(array_, codec_);
       const Bucket& to = buckets_[i];
-      movers_.move_along_paths(to.slots, to.slots_end);
-      movers_.move_along_paths(movers_.store(to.store), movers_.store(to.store + in_store(to)));
+      note_moved(movers_.move_along_paths(to.slots, to.slots_end) +
+                 movers_.move_along_paths(movers_.store(to.store),
+                                          movers_.store(to.store + in_store(to))));
     });
     const std::size_t cycles = made == 0 ? 0 : movers_.find_cycles();
     if (cycles != 0) {
       run(threads_, [&](std::size_t part) {
-        movers_.move_along_cycles(cycles * part / threads_, cycles * (part + 1) / threads_,
-                                  workers_[part]->sorter.workspace());
+        note_moved(movers_.move_along_cycles(cycles * part / threads_,
+                                             cycles * (part + 1) / threads_,
+                                             workers_[part]->sorter.workspace()));
       });
     }
     sort_buckets();
+  }
+
+  // A codec may count the chunks that each thread moves.
+  void note_moved(std::size_t chunks) const noexcept {
+    if constexpr (requires { codec_.moved(chunks); }) codec_.moved(chunks);
   }
 
   // Gives the jobs of the round their workers.
