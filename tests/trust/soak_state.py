@@ -22,6 +22,11 @@ def digest_of(path):
     return digest(path.read_bytes()) if path.exists() else None
 
 
+def next_state(state):
+    """Knuth's, as in soak_library."""
+    return (state * 6364136223846793005 + 1442695040888963407) % 2**64
+
+
 class Array:
     """The model of what soak_library does to an array, from its n-th operation to the next."""
 
@@ -29,7 +34,7 @@ class Array:
         self.state, self.other_state = seed, seed ^ (2**64 - 1)
         self.operation = self.other_operation = 0
         self.size = NUMBERS
-        self.sizes = []  # the operations that chose them
+        self.sizes = []  # each with the operation that chose it
         self.written = [{}, {}]  # where operations wrote, to even and to odd places
         self.changed, self.flushed = {}, {}  # the last operation of places, before a flush and behind it
 
@@ -40,7 +45,7 @@ class Array:
     def step(self):
         """Whether it ends with a flush."""
         self.operation += 1
-        self.state = (self.state * 6364136223846793005 + 1442695040888963407) % 2**64
+        self.state = next_state(self.state)
         self._write(self.operation, (self.state >> 33) % (self.size // 2) * 2)
         kind = (self.state >> 20) % 64
         if kind == 1 and (self.state >> 26) % 8 == 0:
@@ -54,7 +59,7 @@ class Array:
     def step_beside(self, operations):
         while self.other_operation < operations:
             self.other_operation += 1
-            self.other_state = (self.other_state * 6364136223846793005 + 1442695040888963407) % 2**64
+            self.other_state = next_state(self.other_state)
             self._write(self.other_operation, (self.other_state >> 33) % (NUMBERS // 4) * 2 + 1)
 
     def flush(self):
