@@ -29,11 +29,48 @@ bool sort_in_little_scratch(const CodedWord& coded, std::byte* bucket, std::size
   return true;
 }
 
+// Another processor has just read the next records from the disk.
+template <typename Item>
+[[gnu::always_inline]] inline void prefetch_items(const std::byte* records) {
+  constexpr std::size_t kAhead = 2048;
+  __builtin_prefetch(records + kAhead);
+  if constexpr (sizeof(Item) > 8) __builtin_prefetch(records + kAhead + 64);
+}
+
+template <bool kPlain, typename Coded>
+[[gnu::always_inline]] inline typename Coded::Item item_at(const Coded& coded,
+                                                           const std::byte* record) {
+  if constexpr (kPlain) {
+    typename Coded::Item item;
+    std::memcpy(&item, record, sizeof item);
+    return item;
+  } else {
+    return coded.item(record, coded.bits(record));
+  }
+}
+
+// Counts records for the buckets that `bucket_of` chooses by their bits. Some at a time, as far as
+// they are prefetched.
+template <bool kPlain, typename Coded, typename BucketOf>
+void count_items(const Coded& coded, const std::byte* records, std::size_t count,
+                 const BucketOf& bucket_of, std::uint32_t* counts) {
+  using Item = typename Coded::Item;
+  constexpr std::size_t kAtOnce = 8;
+  const auto add = [&](const std::byte* record) {
+    ++counts[bucket_of(record, typename Coded::KeyOf{}(item_at<kPlain>(coded, record)))];
+  };
+  std::size_t done = 0;
+  for (; count - done >= kAtOnce; done += kAtOnce, records += kAtOnce * sizeof(Item)) {
+    prefetch_items<Item>(records);
+    for (std::size_t i = 0; i < kAtOnce; ++i) add(records + i * sizeof(Item));
+  }
+  for (; done < count; ++done, records += sizeof(Item)) add(records);
+}
+
 // Stores records as items at the ends of the buckets that `bucket_of` chooses by their bits. Some
-// at a time, so that the processor chooses the next ones' buckets while it waits for the ends; and
-// prefetched, since another processor has just read them from the disk. Records that are read at
-// once lie between two multiples of kBytesAtOnce, and so in one block: the compiler may read the
-// last of them first.
+// at a time, so that the processor chooses the next ones' buckets while it waits for the ends.
+// Records that are read at once lie between two multiples of kBytesAtOnce, and so in one block: the
+// compiler may read the last of them first.
 template <bool kPlain, typename Coded, typename BucketOf>
 std::size_t scatter_items(const Coded& coded, const std::byte* records, std::size_t count,
                           const BucketOf& bucket_of, OpenBuckets& buckets) {
@@ -42,22 +79,16 @@ std::size_t scatter_items(const Coded& coded, const std::byte* records, std::siz
   constexpr std::size_t kBytesAtOnce = kAtOnce * sizeof(Item);
   static_assert(kMinBlockBytes % kBytesAtOnce == 0);
   OpenBuckets::End* const ends = &buckets.end(0);
-  constexpr std::size_t kAhead = 2048;
   for (std::size_t done = 0; done < count;) {
     const std::size_t behind = reinterpret_cast<std::uintptr_t>(records) % kBytesAtOnce;
     const std::size_t ahead = (kBytesAtOnce - behind) / sizeof(Item);
     const std::size_t few = std::min(std::max<std::size_t>(ahead, 1), count - done);
-    __builtin_prefetch(records + kAhead);
-    if constexpr (sizeof(Item) > 8) __builtin_prefetch(records + kAhead + 64);
+    prefetch_items<Item>(records);
     std::array<Item, kAtOnce> items;
     std::array<std::size_t, kAtOnce> chosen;
     const auto choose = [&](std::size_t i) {
       const std::byte* const record = records + i * sizeof(Item);
-      if constexpr (kPlain) {
-        std::memcpy(&items[i], record, sizeof(Item));
-      } else {
-        items[i] = coded.item(record, coded.bits(record));
-      }
+      items[i] = item_at<kPlain>(coded, record);
       chosen[i] = bucket_of(record, typename Coded::KeyOf{}(items[i]));
     };
     if (few == kAtOnce) [[likely]] {
@@ -132,6 +163,22 @@ std::size_t FormatOrder::scatter(const std::byte* records, std::size_t count,
         });
       },
       [&] { return OrderBy::scatter(records, count, splitters, buckets); });
+}
+
+void FormatOrder::count_for_buckets(const std::byte* records, std::size_t count,
+                                    const detail::BucketSplitters& splitters,
+                                    std::span<std::uint32_t> counts) const {
+  by_kind(
+      [&]<typename Coded>(const Coded& coded) {
+        with_bucket_of(splitters, [&](const auto& bucket_of) {
+          if (coded.is_plain()) {
+            count_items<true>(coded, records, count, bucket_of, counts.data());
+          } else {
+            count_items<false>(coded, records, count, bucket_of, counts.data());
+          }
+        });
+      },
+      [&] { OrderBy::count_for_buckets(records, count, splitters, counts); });
 }
 
 const std::byte* FormatOrder::greatest_in_bucket(const std::byte* records,

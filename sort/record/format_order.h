@@ -103,6 +103,9 @@ class FormatOrder final : public detail::OrderBy<FormatRules> {
   std::size_t scatter(const std::byte* records, std::size_t count,
                       const detail::BucketSplitters& splitters,
                       OpenBuckets& buckets) const override;
+  void count_for_buckets(const std::byte* records, std::size_t count,
+                         const detail::BucketSplitters& splitters,
+                         std::span<std::uint32_t> counts) const override;
   const std::byte* greatest_in_bucket(const std::byte* records,
                                       std::size_t count) const noexcept override;
   const std::byte* least_in_bucket(const std::byte* records,
