@@ -20,17 +20,20 @@ namespace {
 
 // Records that are read to compare forecasts, beside the memory that is planned.
 constexpr std::size_t kMostKeptBytes = std::size_t{1} << 20;
+// So many merge faster than one even where it keeps the disks busier.
+constexpr unsigned kManyThreads = 4;
 
 // How many blocks of each run the merge holds: those that a record lies in; and two where several
 // threads merge, which go on with the one while the next is entered, if these are a small part of
-// all. Striped prefetching goes on when a block is given back: with two held it would not read
-// ahead.
+// all, or, with many threads, half of them. Striped prefetching goes on when a block is given back:
+// with two held it would not read ahead.
 std::size_t window_blocks(const RunStore& store, std::size_t record_bytes, std::uint32_t runs,
                           const RunMergeOptions& options) {
   const std::size_t least = blocks_for_records(store.block_bytes(), record_bytes);
   const std::size_t two_each = 2 * std::size_t{runs};
-  const bool pays = options.threads > 1 && runs > 1 && two_each <= options.read_buffers / 4 &&
-                    options.kind != PrefetchKind::kStriped;
+  const std::size_t most = options.read_buffers / (options.threads < kManyThreads ? 4 : 2);
+  const bool pays =
+      options.threads > 1 && runs > 1 && two_each <= most && options.kind != PrefetchKind::kStriped;
   if (least >= 2 || !pays) return least;
   const PrefetchOptions with_two = {
       .disks = store.files(), .buffers = options.read_buffers, .held_blocks = two_each};
