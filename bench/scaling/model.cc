@@ -117,6 +117,8 @@ ScalingPhase merging_of(const Measured& measured, const StepThreads& threads) {
     const TracedWork work = measured.merging.of(name);
     if (work.seconds + work.fault_seconds > 0) phase.add(name, work, 1, threads.merge, 0);
   }
+  // The system frees the space of a file for one thread at a time.
+  phase.add("free", measured.merging.of("free"), 1, 1, 0);
   phase.add("reading", measured.merging.reads, false, 0);
   phase.add("writing", measured.merging.writes, true, 0);
   return phase.take();

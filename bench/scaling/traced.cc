@@ -21,6 +21,7 @@ struct TracedSpan {
   Interval interval;
   std::string name;
   double waited = 0;
+  double freed = 0;
   TracedWork faults = {};
 
   bool is_fault() const { return name == "fault"; }
@@ -35,13 +36,14 @@ class TracedThread {
     while (!ended_.empty() && ended_.back().interval.begin >= span.interval.begin) {
       const TracedSpan& within = ended_.back();
       span.waited += within.name == "wait" ? within.seconds() : within.waited;
+      span.freed += within.name == "free" ? within.seconds() : within.freed;
       span.faults.faults += within.faults.faults;
       span.faults.fault_seconds += within.faults.fault_seconds;
       ended_.pop_back();
     }
     if (span.is_fault()) {
       ++span.faults.faults;
-      span.faults.fault_seconds = span.seconds() - span.waited;
+      span.faults.fault_seconds = span.seconds() - span.waited - span.freed;
     }
     ended_.push_back(std::move(span));
   }
@@ -72,7 +74,9 @@ void add_work(TracedPhase& phase, const TracedSpan& span) {
   TracedWork& work = phase.work[span.name];
   work.faults += span.faults.faults;
   work.fault_seconds += span.faults.fault_seconds;
-  work.seconds += std::max(0.0, span.seconds() - span.waited - span.faults.fault_seconds);
+  work.seconds +=
+      std::max(0.0, span.seconds() - span.waited - span.freed - span.faults.fault_seconds);
+  phase.work["free"].seconds += span.freed;
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ constexpr std::array kNames = {
     Named{SpanKind::kFault, "fault"}, Named{SpanKind::kWait, "wait"},
     Named{SpanKind::kSort, "sort"},   Named{SpanKind::kPartition, "partition"},
     Named{SpanKind::kMerge, "merge"}, Named{SpanKind::kTake, "take"},
-    Named{SpanKind::kCopy, "copy"},
+    Named{SpanKind::kCopy, "copy"},   Named{SpanKind::kFree, "free"},
 };
 
 void put(std::string& text, std::initializer_list<std::string_view> pieces) {

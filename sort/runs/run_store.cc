@@ -14,6 +14,7 @@
 
 #include "vortex/disk.h"
 #include "vortex/error.h"
+#include "vortex/thread/activity.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -65,9 +66,14 @@ SpreadSequence RunStore::next_sequence(std::uint64_t most_bytes, std::uint64_t e
 }
 
 void RunStore::promise_slots(std::uint64_t slots) {
-  std::lock_guard lock(mutex_);
-  promised_ += slots;
-  for (const auto& part : parts_) make_room_for_slots(*part);
+  {
+    std::lock_guard lock(mutex_);
+    promised_ += slots;
+  }
+  for (const auto& part : parts_) {
+    std::scoped_lock lock(part->punching, mutex_);
+    make_room_for_slots(*part);
+  }
 }
 
 void RunStore::take_promise_back(std::uint64_t slots) noexcept {
@@ -78,7 +84,7 @@ void RunStore::take_promise_back(std::uint64_t slots) noexcept {
 // Slots are taken and freed inside faults, where there must be room for all of them in the lists.
 void RunStore::make_room_for_slots(Part& part) {
   const std::uint64_t most = part.slots + promised_;
-  for (auto* list : {&part.free_slots, &part.to_punch}) {
+  for (auto* list : {&part.free_slots, &part.to_punch, &part.holes}) {
     if (list->capacity() < most) list->reserve(std::max<std::uint64_t>(most, 2 * list->capacity()));
   }
 }
@@ -157,14 +163,15 @@ std::uint32_t RunStore::take_slot(unsigned file) noexcept {
 }
 
 void RunStore::free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept {
-  std::lock_guard lock(mutex_);
   Part& part = *parts_[disk];
-  (punch_hole ? part.to_punch : part.free_slots).push_back(slot);
-  --in_use_;
-  if (punch_hole) trim(part);
-  if (part.to_punch.size() > part.slots / kPartFreedAtOnce || (punch_hole && part.in_use() == 0)) {
-    punch_holes(part);
+  {
+    std::lock_guard lock(mutex_);
+    (punch_hole ? part.to_punch : part.free_slots).push_back(slot);
+    --in_use_;
+    if (punch_hole) trim(part);
+    if (!part.wants_holes()) return;
   }
+  punch_holes(part);
 }
 
 // An eighth more than there is. Writes that let a file grow go one at a time; those to space that
@@ -190,18 +197,39 @@ void RunStore::trim(Part& part) noexcept {
   part.slots_allocated = part.slots;
 }
 
-// Neighbouring slots are one hole.
+// Whoever punches looks again when others may: they rely on it.
 void RunStore::punch_holes(Part& part) noexcept {
-  std::sort(part.to_punch.begin(), part.to_punch.end());
-  for (auto begin = part.to_punch.begin(); begin != part.to_punch.end();) {
+  for (bool again = true; again;) {
+    {
+      std::unique_lock punching(part.punching, std::try_to_lock);
+      if (!punching) return;
+      {
+        std::lock_guard lock(mutex_);
+        part.holes.swap(part.to_punch);
+      }
+      {
+        const WorkSpan span(SpanKind::kFree);
+        punch(part.file, part.holes);
+      }
+      std::lock_guard lock(mutex_);
+      part.free_slots.insert(part.free_slots.end(), part.holes.begin(), part.holes.end());
+      part.holes.clear();
+    }
+    std::lock_guard lock(mutex_);
+    again = part.wants_holes();
+  }
+}
+
+// Neighbouring slots are one hole.
+void RunStore::punch(BlockFile& file, std::vector<std::uint32_t>& slots) const noexcept {
+  std::sort(slots.begin(), slots.end());
+  for (auto begin = slots.begin(); begin != slots.end();) {
     auto end = begin + 1;
-    while (end != part.to_punch.end() && *end == *(end - 1) + 1) ++end;
-    part.file.punch_hole(std::uint64_t{*begin} * block_bytes(),
-                         static_cast<std::uint64_t>(end - begin) * block_bytes());
+    while (end != slots.end() && *end == *(end - 1) + 1) ++end;
+    file.punch_hole(std::uint64_t{*begin} * block_bytes(),
+                    static_cast<std::uint64_t>(end - begin) * block_bytes());
     begin = end;
   }
-  part.free_slots.insert(part.free_slots.end(), part.to_punch.begin(), part.to_punch.end());
-  part.to_punch.clear();
 }
 
 int RunStore::read(UnitPlace place, std::size_t from, std::byte* to,

@@ -102,7 +102,8 @@ class RunStore final : public SlotFiles {
   void refuse_slot(UnitPlace place) noexcept override { free_slot(place.file, place.slot, false); }
   // May be called inside a fault. With `punch_hole`, the file system gets the space back soon,
   // where it can take it; worth it when nothing will be written to the slot again. That is done for
-  // a part of the file at a time: it waits for all direct transfers of the file.
+  // a part of the file at a time, while other threads take and free slots: it waits for all direct
+  // transfers of the file.
   static constexpr std::uint32_t kPartFreedAtOnce = 16;
   void free_slot(unsigned disk, std::uint32_t slot, bool punch_hole) noexcept;
 
@@ -130,7 +131,14 @@ class RunStore final : public SlotFiles {
     // Always with room for all slots.
     std::vector<std::uint32_t> free_slots;
     std::vector<std::uint32_t> to_punch;  // free, too
-    std::uint64_t in_use() const noexcept { return slots - free_slots.size() - to_punch.size(); }
+    std::vector<std::uint32_t> holes;     // of whoever has locked it to punch them; free later
+    FutexMutex punching;
+    std::uint64_t in_use() const noexcept {
+      return slots - free_slots.size() - to_punch.size() - holes.size();
+    }
+    bool wants_holes() const noexcept {
+      return to_punch.size() > slots / kPartFreedAtOnce || (!to_punch.empty() && in_use() == 0);
+    }
     std::uint64_t peak_in_use = 0;
   };
 
@@ -140,6 +148,7 @@ class RunStore final : public SlotFiles {
   void allocate_more(Part& part) noexcept;
   void trim(Part& part) noexcept;
   void punch_holes(Part& part) noexcept;
+  void punch(BlockFile& file, std::vector<std::uint32_t>& slots) const noexcept;
 
   BlockPool* pool_;
   RunStoreOptions options_;

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <latch>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,6 +36,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/threads.h"
 #include "vortex/detail/merge/record_kernels.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
@@ -500,6 +502,36 @@ TEST_P(RunMerge, SaysHowManyBuffersWouldDo) {
                     "at least " + std::to_string(least)));
 }
 
+// Four threads merge together where two blocks of each run are half of the buffers, two where they
+// are a quarter.
+TEST(RunMergeThreads, HoldTwoBlocksOfEachRun) {
+  auto random = test_random();
+  const FormatOrder order(RecordFormat(128));
+  const std::vector<Bytes> data(10, sorted_records(order, 500, Keys::kRandom, random));
+  const std::size_t two_each = 2 * data.size();
+  for (const auto& [threads, buffers, together] : {std::tuple{2U, 4 * two_each, true},
+                                                   {2U, 4 * two_each - 1, false},
+                                                   {4U, 2 * two_each, true},
+                                                   {4U, 2 * two_each - 1, false}}) {
+    SCOPED_TRACE(testing::Message() << threads << " threads, " << buffers << " buffers");
+    House house(buffers + kWriteBehind, {});
+    const auto runs =
+        std::make_shared<std::vector<vortex::Run>>(write_runs(order, house.store, data));
+    const std::vector<RecordPart> whole = divide_runs(order, *runs, {}, 1, 1, 0);
+    ASSERT_EQ(whole.size(), 1U);
+    RunMergeOptions options;
+    options.read_buffers = buffers;
+    options.threads = threads;
+    options.working_bytes = kWorkingBytes;
+    const std::size_t before = threads_of_process();
+    PartMerge merge(order, house.store, runs, whole[0], options);
+    EXPECT_EQ(threads_of_process(), before + (together ? threads - 1 : 0));
+    RecordCollector out(128);
+    merge.merge_to(out);
+    EXPECT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
+  }
+}
+
 // Threads that merge hold a second block of each run only where that leaves buffers enough.
 TEST_P(RunMerge, TheLeastBuffersDoForSeveralThreads) {
   auto random = test_random();
@@ -843,6 +875,50 @@ TEST(RunMergeSpace, TheLastMergeGivesTheSpaceBackAsItGoes) {
   EXPECT_LT(halfway, before * 2 / 3);
   EXPECT_LT(bytes_on_disk(house.folders[0].path()), before / 10);
   EXPECT_TRUE(same_bytes(out.list.bytes, expected_merge(order, data)));
+}
+
+// While one thread punches holes, others take and free slots; the last one leaves nothing.
+TEST(RunMergeSpace, IsGivenBackByManyThreads) {
+  constexpr std::size_t kThreads = 4, kSlots = 24;
+  constexpr int kTurns = 5;
+  const TemporaryFolder folder;
+  constexpr std::size_t kLarge = std::size_t{256} << 10;  // it takes a while to punch them
+  BlockPool pool({.pool_bytes = kLarge, .block_bytes = kLarge, .warming = Warming::kOnDemand});
+  std::atomic<unsigned> twice = 0;
+  const unsigned rounds = long_tests() ? 3000 : 100;
+  for (unsigned round = 0; round < rounds && !testing::Test::HasFailure(); ++round) {
+    SCOPED_TRACE(round);
+    const std::size_t most = 1 + round % kSlots;
+    RunStore store(pool, {.folders = {folder.path().string()}});
+    std::vector<std::atomic<bool>> taken(kThreads * kSlots * kTurns);
+    std::latch all_give_back(kThreads);
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < kThreads; ++i) {
+      threads.emplace_back([&, random = test_random(round * kThreads + i)]() mutable {
+        std::vector<std::uint32_t> slots;
+        for (int turn = kTurns; turn > 0; --turn) {
+          const std::size_t more = 1 + random() % most;
+          store.promise_slots(more);
+          for (std::size_t i = 0; i < more; ++i) {
+            slots.push_back(store.take_slot(0));
+            if (taken.at(slots.back()).exchange(true)) ++twice;
+          }
+          store.take_promise_back(more);
+          std::shuffle(slots.begin(), slots.end(), random);
+          if (turn == 1) all_give_back.arrive_and_wait();
+          const std::size_t left = turn == 1 ? 0 : random() % (slots.size() + 1);
+          for (; slots.size() > left; slots.pop_back()) {
+            taken[slots.back()] = false;
+            store.free_slot(0, slots.back(), true);
+          }
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(twice, 0U);
+    EXPECT_EQ(store.bytes_in_use(), 0U);
+    EXPECT_EQ(bytes_on_disk(folder.path()), 0U);
+  }
 }
 
 // All of the inputs, some records at a time.

@@ -47,6 +47,7 @@ enum class SpanKind : std::uint8_t {
   kSort,
   kMerge,
   kCopy,  // of records that are sorted
+  kFree,  // of what runs have on a disk
 };
 
 // A piece of work, from begin to end on the clock of steady_now_ns(). Without initial values, so
