@@ -124,7 +124,9 @@ class Sweep {
     return counted();
   }
 
-  void run(std::uint64_t first) {
+  // False: the next one, behind ledger_.tried, is for another process, since what stays mapped
+  // fills the address space of this one.
+  bool run(std::uint64_t first) {
     auto random = test_random(kind_);
     const std::uint64_t all = count();
     do_once(0, false);
@@ -133,8 +135,13 @@ class Sweep {
     for (std::uint64_t at = first;; at = next(at, all, random)) {
       const bool once = try_at(at, false);
       if ((!ends_ || !try_at(at, true)) && !once) break;
+      if (is_kind(kind_, "munmap")) {
+        ledger_.tried = next(at, all, random) - 1;
+        return false;
+      }
     }
     do_once(0, false);
+    return true;
   }
 
  private:
@@ -275,13 +282,12 @@ class NthFailure : public ::testing::TestWithParam<std::string> {
     for (std::uint64_t first = 1; first != 0;) {
       ledger.disarm();
       ledger.complaints = ledger.tried = 0;
-      const TracedEnd end = tracer_.run(kinds, [&] {
-        Sweep(job, ledger, kind).run(first);
-        return 0;
-      });
+      constexpr int kGoesOn = 3;
+      const TracedEnd end =
+          tracer_.run(kinds, [&] { return Sweep(job, ledger, kind).run(first) ? 0 : kGoesOn; });
       EXPECT_EQ(ledger.complaints, 0U) << job.name << ": " << name_of_kind(kind);
       EXPECT_FALSE(end.hung) << ledger.doing.data() << ": it hangs\n" << end.waits;
-      EXPECT_TRUE(end.hung || end.exited_with(0))
+      EXPECT_TRUE(end.hung || end.exited_with(0) || end.exited_with(kGoesOn))
           << ledger.doing.data() << ": status " << end.status;
       first = end.exited_with(0) || ledger.tried == 0 ? 0 : ledger.tried + 1;
     }
