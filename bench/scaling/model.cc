@@ -86,6 +86,8 @@ class PhaseOf {
   double moves_ = 0;
 };
 
+// The system frees the space of a file for one thread at a time.
+
 // One thread partitions, or takes lines, while the disks read, and then sorts and passes on while
 // they write: buckets in turn, or all lines.
 ScalingPhase forming_of(const Measured& measured, const StepThreads& threads) {
@@ -106,6 +108,7 @@ ScalingPhase forming_of(const Measured& measured, const StepThreads& threads) {
   const unsigned writing = measured.of_lines ? 2 : 1;
   phase.add("pass on", pass_on, 1, threads.pass_on, writing);
   phase.add("faults", traced.of("fault"), 1, 0, writing);
+  phase.add("free", traced.of("free"), 1, 1, writing);
   phase.add("reading", traced.reads, false, 0);
   phase.add("writing", traced.writes, true, writing);
   return phase.take();
@@ -117,7 +120,6 @@ ScalingPhase merging_of(const Measured& measured, const StepThreads& threads) {
     const TracedWork work = measured.merging.of(name);
     if (work.seconds + work.fault_seconds > 0) phase.add(name, work, 1, threads.merge, 0);
   }
-  // The system frees the space of a file for one thread at a time.
   phase.add("free", measured.merging.of("free"), 1, 1, 0);
   phase.add("reading", measured.merging.reads, false, 0);
   phase.add("writing", measured.merging.writes, true, 0);

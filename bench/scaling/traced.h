@@ -12,7 +12,7 @@ namespace vortex::bench {
 
 // What a thread did under one name, without its waits.
 struct TracedWork {
-  double seconds = 0;  // without its faults
+  double seconds = 0;  // without its faults, and without freeing
   double fault_seconds = 0;
   std::uint64_t faults = 0;
 };

@@ -62,7 +62,7 @@ void SortJob::write(RecordOutput& out, std::size_t read_buffers) {
   const Ended ended{*this};
   if (in_memory()) return write_from_memory(out);
   context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); });
-  runs_->merge_all(out, read_buffers, &context_.running(), kept_records());
+  runs_->merge_all(out, read_buffers, context_.lending_merges(), kept_records());
 }
 
 void SortJob::write_parts(unsigned most_parts,
@@ -70,7 +70,7 @@ void SortJob::write_parts(unsigned most_parts,
   const Ended ended{*this};
   context_.change_lender([this](std::uint64_t) { return context_.give_back_read_ahead(); });
   if (!plan_.held_blocks) plan_.held_blocks = 0;  // runs of sorted inputs, which were not formed
-  PartMerges parts = runs_->merge_parts(most_parts, context_.running(), kept_records());
+  PartMerges parts = runs_->merge_parts(most_parts, context_.lending_merges(), kept_records());
   write(parts);
 }
 
@@ -127,7 +127,7 @@ void SortJob::write_spilled(RecordOutput& out) {
                            context_.give_back_unused();
                            context_.release(plan_.formation.scratch_bytes);
                          });
-  runs_->merge_all(out, read_buffers, &context_.running());
+  runs_->merge_all(out, read_buffers, context_.lending_merges());
 }
 
 }}  // namespace vortex::v0

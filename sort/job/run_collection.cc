@@ -81,7 +81,7 @@ void RunCollection::merge_all(RecordOutput& out, std::size_t read_buffers, Runni
 }
 
 std::vector<std::unique_ptr<PartMerge>> RunCollection::merge_parts(unsigned most_parts,
-                                                                   RunningMerges& running,
+                                                                   RunningMerges* running,
                                                                    const MergeInput& in_memory) {
   const auto runs = std::make_shared<std::vector<Run>>(take_all());
   // How many equal records are dropped is not known beforehand, and so not where a part begins.
@@ -93,7 +93,7 @@ std::vector<std::unique_ptr<PartMerge>> RunCollection::merge_parts(unsigned most
   RunMergeOptions options =
       merge_options(plan_.merge_buffers(runs->size(), merges).read_buffers, merges);
   options.punch_holes = store().punching_pays();
-  options.running = &running;
+  options.running = running;
   std::vector<std::unique_ptr<PartMerge>> result;
   for (const RecordPart& part : divided) {
     result.push_back(std::make_unique<PartMerge>(order_, store(), runs, part, options));

@@ -72,7 +72,7 @@ class RunCollection final : public RunList<Run> {
   // The same in several parts, as many as there is memory for and `most_parts` at most, which lie
   // one behind the other and may be merged side by side, each with the buffers that
   // RecordPlan::merge_buffers() says for so many.
-  std::vector<std::unique_ptr<PartMerge>> merge_parts(unsigned most_parts, RunningMerges& running,
+  std::vector<std::unique_ptr<PartMerge>> merge_parts(unsigned most_parts, RunningMerges* running,
                                                       const MergeInput& in_memory);
 
  private:

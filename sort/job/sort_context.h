@@ -67,6 +67,8 @@ class SortContext final : private MemoryLender {
   bool others_wait() const noexcept { return share_.others_wait(); }
   // Merges whose read-ahead others may have are to be noted here.
   RunningMerges& running() noexcept { return running_; }
+  // Null: there are no others.
+  RunningMerges* lending_merges() noexcept { return shares_memory() ? &running_ : nullptr; }
   // What these have read ahead goes to others. As a GiveBack.
   bool give_back_read_ahead() noexcept;
   // The plan for merging the runs takes what others have given back meanwhile, if it is an eighth

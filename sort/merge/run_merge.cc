@@ -25,13 +25,14 @@ constexpr unsigned kManyThreads = 4;
 
 // How many blocks of each run the merge holds: those that a record lies in; and two where several
 // threads merge, which go on with the one while the next is entered, if these are a small part of
-// all, or, with many threads, half of them. Striped prefetching goes on when a block is given back:
-// with two held it would not read ahead.
+// all, or, with many threads, half of them, where nobody else wants them. Striped prefetching goes
+// on when a block is given back: with two held it would not read ahead.
 std::size_t window_blocks(const RunStore& store, std::size_t record_bytes, std::uint32_t runs,
                           const RunMergeOptions& options) {
   const std::size_t least = blocks_for_records(store.block_bytes(), record_bytes);
   const std::size_t two_each = 2 * std::size_t{runs};
-  const std::size_t most = options.read_buffers / (options.threads < kManyThreads ? 4 : 2);
+  const bool half = options.threads >= kManyThreads && options.running == nullptr;
+  const std::size_t most = options.read_buffers / (half ? 2 : 4);
   const bool pays =
       options.threads > 1 && runs > 1 && two_each <= most && options.kind != PrefetchKind::kStriped;
   if (least >= 2 || !pays) return least;

@@ -71,8 +71,15 @@ void RunStore::promise_slots(std::uint64_t slots) {
     promised_ += slots;
   }
   for (const auto& part : parts_) {
-    std::scoped_lock lock(part->punching, mutex_);
-    make_room_for_slots(*part);
+    {
+      const std::lock_guard punching(part->punching);
+      const std::lock_guard lock(mutex_);
+      make_room_for_slots(*part);
+    }
+    std::unique_lock lock(mutex_);
+    if (!part->wants_rest()) continue;
+    lock.unlock();
+    punch_holes(*part);
   }
 }
 
@@ -197,7 +204,8 @@ void RunStore::trim(Part& part) noexcept {
   part.slots_allocated = part.slots;
 }
 
-// Whoever punches looks again when others may: they rely on it.
+// Whoever has locked it looks again for those who could not and after whom nobody frees a slot.
+// More is for whoever frees the next one: no fault punches for ever.
 void RunStore::punch_holes(Part& part) noexcept {
   for (bool again = true; again;) {
     {
@@ -216,7 +224,7 @@ void RunStore::punch_holes(Part& part) noexcept {
       part.holes.clear();
     }
     std::lock_guard lock(mutex_);
-    again = part.wants_holes();
+    again = part.wants_rest();
   }
 }
 

@@ -131,13 +131,14 @@ class RunStore final : public SlotFiles {
     // Always with room for all slots.
     std::vector<std::uint32_t> free_slots;
     std::vector<std::uint32_t> to_punch;  // free, too
-    std::vector<std::uint32_t> holes;     // of whoever has locked it to punch them; free later
+    std::vector<std::uint32_t> holes;     // of whoever has locked `punching`; free later
     FutexMutex punching;
     std::uint64_t in_use() const noexcept {
       return slots - free_slots.size() - to_punch.size() - holes.size();
     }
+    bool wants_rest() const noexcept { return !to_punch.empty() && in_use() == 0; }
     bool wants_holes() const noexcept {
-      return to_punch.size() > slots / kPartFreedAtOnce || (!to_punch.empty() && in_use() == 0);
+      return to_punch.size() > slots / kPartFreedAtOnce || wants_rest();
     }
     std::uint64_t peak_in_use = 0;
   };

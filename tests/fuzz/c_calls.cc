@@ -17,6 +17,7 @@
 #include "tests/support/file_text.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/c.h"
+#include "vortex/version.h"
 
 namespace vortex::test {
 namespace {
@@ -65,6 +66,7 @@ class Calls {
   Calls& operator=(const Calls&) = delete;
 
   void run() {
+    EXPECT_STREQ(vtx_version(), VORTEX_VERSION_STRING);
     for (int calls = 0; calls < 60 && !bytes_.empty(); ++calls) {
       const unsigned slot = bytes_.below(kSlots);
       switch (bytes_.below(10)) {
@@ -138,6 +140,7 @@ class Calls {
         EXPECT_LE(counts.blocks_in_use - counts.blocks_lost - counts.blocks_retired,
                   counts.peak_blocks_in_use);
       }
+      expect(vtx_pool_wait_until_warm(slot.pool), slot.pool);
       std::size_t retired = 0;
       if (bytes_.flag()) expect(vtx_pool_retire(slot.pool, bytes_.below(4), &retired), slot.pool);
     }
@@ -314,6 +317,10 @@ class Calls {
         if (text != nullptr) {
           ASSERT_TRUE(slot.pushed[i] == std::string_view(text, bytes));
         }
+      }
+      vtx_run_counts counts{};
+      if (expect(vtx_line_sorter_statistics(slot.lines, &counts), slot.lines)) {
+        EXPECT_EQ(counts.runs == 0, counts.bytes == 0);
       }
       slot.lines_failed = true;  // nothing more is pushed
     }

@@ -6,6 +6,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -179,6 +181,23 @@ void are_in_parts(const vtx_striped* striped, std::size_t count, std::uint64_t u
   EXPECT_EQ(vtx_striped_part(striped, 0, nullptr, &left_out), -EINVAL);
 }
 
+// Disks of such speeds, with little room, get as much of these bytes as they have room for.
+void weights_fit(std::span<const double> speeds, std::uint64_t bytes) {
+  std::vector<std::uint64_t> room;
+  for (const double speed : speeds) room.push_back((static_cast<std::uint64_t>(speed) + 1) * kB);
+  std::vector<double> weights(speeds.size());
+  if (!expect(
+          vtx_stripe_weights(speeds.data(), room.data(), speeds.size(), bytes, weights.data()))) {
+    return;
+  }
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_GE(weights[i], 0);
+    EXPECT_LE(weights[i], static_cast<double>(room[i]));
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  EXPECT_NEAR(sum, static_cast<double>(bytes), 1);
+}
+
 void striped_files(FuzzedBytes& bytes, const TemporaryFolder& folder) {
   std::array<std::string, 3> paths;
   std::array<vtx_part, 3> parts{};
@@ -189,6 +208,7 @@ void striped_files(FuzzedBytes& bytes, const TemporaryFolder& folder) {
     weights[i] = bytes.below(4);
   }
   const std::size_t count = bytes.byte() < 8 ? 0 : 1 + bytes.below(3);
+  weights_fit(std::span(weights).first(count), (2 * count + 1) * kB);
   vtx_striped_options options{};
   options.strategy = any_of(bytes, 4);
   options.weights = bytes.flag() ? weights.data() : nullptr;

@@ -123,7 +123,7 @@ class Scaling(unittest.TestCase):
             self.assertTrue(all((float(measured or "nan") > 0) == (row[1] == "here") for measured in row[4]), rows)
         self.assertGreaterEqual(transfers, 2 * (16 << 20))  # the input and the output
         known = {"threads", "processors", "disks", "one thread", "moves of pages", "faults", "partition", "sort",
-                 "pass on", "merge", "copy", "fault"}
+                 "pass on", "merge", "copy", "fault", "free"}
         any_disk = {threads: seconds for threads, disks, seconds, *_ in rows if disks == "any"}
         rounding = 0.011
         for threads, disks, seconds, of_processors, _, limits in rows:

@@ -228,6 +228,66 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
   }
 }
 
+// Rooms in which each record of a list has place in any bucket.
+class RoomForAll final : public OpenBuckets {
+ public:
+  RoomForAll(unsigned buckets, std::size_t bytes) : OpenBuckets(buckets), bytes_(buckets * bytes) {
+    for (unsigned i = 0; i < buckets; ++i) {
+      std::byte* const begin = bytes_.data() + i * bytes;
+      end(i) = {begin, begin + bytes};
+    }
+  }
+  bool extend(std::size_t) override { return false; }
+  std::vector<std::size_t> lengths(std::size_t bytes) const {
+    std::vector<std::size_t> all;
+    for (std::size_t i = 0; i < size(); ++i) {
+      all.push_back(static_cast<std::size_t>(end(i).cursor - bytes_.data()) - i * bytes);
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+// What is counted for each bucket has place there when it comes.
+TEST(RecordOrder, CountsWhatItScatters) {
+  auto random = test_random();
+  for (int round = 0; round < (long_tests() ? 20'000 : 1500); ++round) {
+    const std::size_t record_bytes =
+        random() % 3 == 0 ? random_record_bytes(random) : 8 + random() % 2 * 8;
+    constexpr const char* kTypes[] = {"u64", "u64be", "i64", "i64be", "f64", "f64be", "bytes"};
+    const FormatOrder order(
+        record_bytes % 8 != 0 || random() % 4 == 0
+            ? random_format(record_bytes, random)
+            : RecordFormat(record_bytes,
+                           {{random() % (record_bytes / 8) * 8, 8,
+                             parse_key_type(kTypes[random() % 7], "key"), random() % 2 == 0}}));
+    SCOPED_TRACE(to_string(order.format()));
+    const RecordList list = make_records(kShapes[random() % std::size(kShapes)], record_bytes,
+                                         1 + random() % 200, random);
+    const auto buckets = static_cast<unsigned>(1 + random() % 20);
+    std::vector<std::byte> kept(random() % 2 == 0 ? 0
+                                                  : BucketSplitters::kept_bytes(order, buckets));
+    BucketSplitters splitters(order, buckets, buckets, kept);
+    if (random() % 3 != 0) {
+      const RecordList sample = stably_sorted(order, list);
+      splitters.begin_choosing(sample.count());
+      splitters.note(sample.bytes.data(), sample.count());
+      splitters.end_choosing();
+    }
+    const std::size_t first = random() % list.count(), count = list.count() - first;
+    std::vector<std::uint32_t> counts(buckets, 3);
+    order.count_for_buckets(list.at(first), count, splitters, counts);
+    RoomForAll rooms(buckets, list.bytes.size());
+    ASSERT_EQ(order.scatter(list.at(first), count, splitters, rooms), count);
+    const std::vector<std::size_t> lengths = rooms.lengths(list.bytes.size());
+    for (unsigned i = 0; i < buckets; ++i) {
+      ASSERT_EQ(counts[i] - 3, lengths[i] / record_bytes) << "bucket " << i << " of " << buckets;
+    }
+  }
+}
+
 void expect_sorted(const RecordOrder& order, const RecordList& list, std::size_t scratch_bytes) {
   RecordList work = list;
   std::vector<std::byte> scratch(scratch_bytes);

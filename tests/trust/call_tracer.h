@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "tests/support/child_process.h"
+#include "vortex/thread/masked_thread.h"
 
 namespace vortex::test {
 
@@ -391,22 +392,22 @@ class CallTracer {
     return ledger_->interrupted ? EINTR : call->error;
   }
 
-  // What the C library maps for the stack of a thread, without a size of its own.
-  static std::size_t bytes_of_stack() {
+  // What the C library maps for the stack of a thread: of the usual size, or of MaskedThread's.
+  static bool is_of_stack(std::size_t bytes) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     std::size_t stack = 0, guard = 0;
     pthread_attr_getstacksize(&attributes, &stack);
     pthread_attr_getguardsize(&attributes, &guard);
     pthread_attr_destroy(&attributes);
-    return stack + guard;
+    return bytes == stack + guard || bytes == MaskedThread::kStackBytes + guard;
   }
 
   // Reading and writing a counter (eventfd), by which threads wake each other, can only wait, and
   // so can reading faults. Where the stack of a thread that has ended cannot be unmapped, the C
   // library ends the process.
   static bool can_fail(const seccomp_notif& question) {
-    if (question.data.nr == SYS_munmap) return question.data.args[1] != bytes_of_stack();
+    if (question.data.nr == SYS_munmap) return !is_of_stack(question.data.args[1]);
     if (question.data.nr == SYS_ioctl) {
       const std::uint64_t request = question.data.args[1] & 0xFFFF;
       return request != (kUserfaultfd << 8 | kUserfaultfdWake) &&

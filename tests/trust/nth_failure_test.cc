@@ -34,6 +34,7 @@ namespace vortex::test::nth_failure_test { namespace {
 constexpr std::size_t kHeap = kCallKinds;
 constexpr std::size_t kReads = kCallKinds + 1;
 constexpr std::size_t kWrites = kCallKinds + 2;
+constexpr std::size_t kKinds = kCallKinds + 3;
 
 const char* name_of_kind(std::size_t kind) {
   constexpr const char* kOthers[] = {"allocation", "request to read", "request to write"};
@@ -127,7 +128,7 @@ class Sweep {
   // False: the next one, behind ledger_.tried, is for another process, since what stays mapped
   // fills the address space of this one.
   bool run(std::uint64_t first) {
-    auto random = test_random(kind_);
+    auto random = test_random(kind_ + first * kKinds);
     const std::uint64_t all = count();
     do_once(0, false);
     before_ = Held::now({.descriptors = 1 << 20, .threads = 1 << 20});
@@ -137,6 +138,7 @@ class Sweep {
       if ((!ends_ || !try_at(at, true)) && !once) break;
       if (is_kind(kind_, "munmap")) {
         ledger_.tried = next(at, all, random) - 1;
+        do_once(0, false);
         return false;
       }
     }
