@@ -128,14 +128,20 @@ std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> by
 
 // Returns the memory that it takes to find the records of some texts at once.
 std::uint64_t plan_texts(LinePlan& plan, std::uint64_t memory) {
-  const std::uint64_t bytes = memory / kTextsShare / RecordPiece::kTimesText;
+  // As much for a table as for a text, at least.
+  constexpr std::uint64_t kTimesText = RecordPiece::kTimesText + 1;
+  const std::uint64_t bytes = memory / kTextsShare;
   plan.texts_at_once =
-      static_cast<unsigned>(std::min<std::uint64_t>(plan.threads, bytes / kLeastText));
+      static_cast<unsigned>(std::min<std::uint64_t>(plan.threads, bytes / kTimesText / kLeastText));
   if (plan.texts_at_once < 2) plan.texts_at_once = 0;
   if (plan.texts_at_once == 0) return 0;
-  plan.text_bytes =
-      static_cast<std::size_t>(std::min<std::uint64_t>(bytes / plan.texts_at_once, kMostText));
-  return plan.texts_at_once * plan.text_bytes * RecordPiece::kTimesText;
+  const std::uint64_t each = bytes / plan.texts_at_once;
+  const std::uint64_t text = std::min<std::uint64_t>(each / kTimesText, kMostText);
+  const std::uint64_t table =
+      std::min<std::uint64_t>(each - RecordPiece::kTimesText * text, RecentKeys::kMostBytes);
+  plan.text_bytes = static_cast<std::size_t>(text);
+  plan.table_bytes = static_cast<std::size_t>(table);
+  return plan.texts_at_once * (RecordPiece::kTimesText * text + table);
 }
 
 // The arena gets what reading ahead of records and writing behind them leave. Returns the bytes of

@@ -48,6 +48,7 @@ struct LinePlan : SortPlan {
   // Texts whose records are found side by side, and their bytes each; 0: one thread finds them.
   unsigned texts_at_once = 0;
   std::size_t text_bytes = 0;
+  std::size_t table_bytes = 0;  // beside each, for keys that have come lately
 
   FileSourceOptions reader;         // of an input whose records become runs
   FileSourceOptions merged_reader;  // of one that is sorted already

@@ -274,7 +274,7 @@ void LineJob::begin_texts() {
   try {
     while (threads > 1 && pieces_.size() < threads) {
       pieces_.push_back(std::make_unique<RecordPiece>(plan_.text_bytes, keys));
-      if (finds_equal) pieces_.back()->make_table(order_);
+      if (finds_equal) pieces_.back()->make_table(order_, plan_.table_bytes);
     }
   } catch (const std::bad_alloc&) {
     pieces_.clear();  // one thread takes everything

@@ -9,8 +9,6 @@ namespace vortex { inline namespace v0 {
 
 namespace {
 
-// The cache of a core holds the table.
-constexpr std::size_t kMaxPlaces = std::size_t{1} << 15;
 // One key in this many must be found for the search to go on; else it pauses.
 constexpr std::uint64_t kSample = 4096;
 constexpr std::uint64_t kWorthwhile = 16;
@@ -31,7 +29,7 @@ std::uint64_t hash_of(std::string_view key, std::uint64_t first_chunk) noexcept 
 RecentKeys::RecentKeys(std::size_t most_bytes, const StoredOrder& order)
     : order_(order),
       by_record_(order.counted || order.whole_keys != nullptr),
-      table_(std::bit_floor(std::clamp<std::size_t>(most_bytes / sizeof(Place), 2, kMaxPlaces))),
+      table_(std::bit_floor(std::clamp(most_bytes, 2 * sizeof(Place), kMostBytes) / sizeof(Place))),
       shift_(64 - std::countr_zero(table_.size())) {}
 
 void RecentKeys::find(std::string_view bytes) noexcept {

@@ -25,7 +25,9 @@ namespace vortex { inline namespace v0 {
 // moves, ends, or is asked for its count.
 class RecentKeys {
  public:
-  // Takes `most_bytes` of memory at most, and no more than 1 MiB. Allocates.
+  static constexpr std::size_t kMostBytes = std::size_t{1} << 20;  // a core's cache holds them
+
+  // Takes `most_bytes` of memory at most, and no more than kMostBytes. Allocates.
   RecentKeys(std::size_t most_bytes, const StoredOrder& order);
 
   // Returns whether an equal key is known; a counted order counts it then. If not, note() may be

@@ -16,7 +16,6 @@ constexpr std::size_t kBytesOfRecord = 16;
 // that would keep it.
 RecordPiece::RecordPiece(std::size_t bytes, const RecordKeys* keys)
     : keys_(keys),
-      most_bytes_(bytes),
       most_key_bytes_(bytes + bytes / 2),
       room_(std::make_unique_for_overwrite<char[]>(bytes + 2 * kLongRecord)),
       found_(bytes / kBytesOfRecord + 1) {
@@ -96,8 +95,8 @@ std::uint64_t RecordPiece::stored_bytes_of(std::size_t index) const noexcept {
   return vortex::stored_bytes(key(index), record(index), keys_ != nullptr);
 }
 
-void RecordPiece::make_table(const StoredOrder& order) {
-  recent_.emplace(most_bytes_, order);
+void RecordPiece::make_table(const StoredOrder& order, std::size_t most_bytes) {
+  recent_.emplace(most_bytes, order);
   left_.reserve(found_.size() + found_.size() / 2);
 }
 

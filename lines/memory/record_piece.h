@@ -22,8 +22,8 @@ namespace vortex { inline namespace v0 {
 // their keys. They lie in a text, or are given one by one. One thread at a time.
 class RecordPiece {
  public:
-  // The memory that it takes for each byte of a text, one of them for its table.
-  static constexpr std::uint64_t kTimesText = 6;
+  // The memory that it takes for each byte of a text, besides its table.
+  static constexpr std::uint64_t kTimesText = 5;
 
   // For `bytes` and a record at most; of records that are given, half as many bytes more. `keys`
   // may be null, and outlives this. Allocates.
@@ -39,7 +39,7 @@ class RecordPiece {
 
   // Makes its table of the records that it puts, for an order that drops or counts equal ones: see
   // RecentKeys. Allocates.
-  void make_table(const StoredOrder& order);
+  void make_table(const StoredOrder& order, std::size_t most_bytes);
   // Leaves out each record that its table knows an equal one of, which counts it. To be called once
   // for what has been found, if at all.
   void leave_out_known();
@@ -79,7 +79,6 @@ class RecordPiece {
   }
 
   const RecordKeys* const keys_;
-  const std::size_t most_bytes_;
   const std::size_t most_key_bytes_;
   std::unique_ptr<char[]> room_;
   std::vector<std::string_view> found_;    // of a text

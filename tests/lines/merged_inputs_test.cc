@@ -112,7 +112,11 @@ TEST_F(MergedInputs, AreMergedByAllThreads) {
 TEST_F(MergedInputs, GiveWhatAStableSortGives) {
   auto random = test_random();
   unsigned in_parts = 0, with_keys = 0, with_long = 0;
-  for (int round = 0; round < (kShadowMemory ? 10 : 40); ++round) {
+  const auto are_enough = [&](int rounds) {
+    if (kShadowMemory) return rounds >= 10;
+    return rounds >= 400 || (rounds >= 40 && in_parts > 0 && with_keys > 0 && with_long > 0);
+  };
+  for (int round = 0; !are_enough(round); ++round) {
     const LineKind kind = kAllLineKinds[static_cast<std::size_t>(round) % std::size(kAllLineKinds)];
     constexpr std::size_t kLongest[] = {3, 40, 200, 6000, 40'000};
     const std::size_t longest = kLongest[random() % std::size(kLongest)];

@@ -164,7 +164,7 @@ TEST(RecordPieces, LeaveOutWhatTheyHavePut) {
     std::vector<std::unique_ptr<RecordPiece>> pieces;
     for (std::size_t i = 0; i < kPieces; ++i) {
       pieces.push_back(std::make_unique<RecordPiece>(std::size_t{64} << 10, nullptr));
-      pieces.back()->make_table(order);
+      pieces.back()->make_table(order, std::size_t{64} << 10);
     }
     std::map<std::string_view, std::uint64_t> expected;
     std::deque<std::string> made;

@@ -4,7 +4,7 @@
   debian_kernel.py KERNEL COMMAND...
 
 KERNEL is the folder of an unpacked package linux-image-*. Files are those of this machine, and cannot be written; what
-is in memory is the machine's own. $VORTEX_OWN_MACHINE is set there. A file that --gtest_output=xml:FILE names is
+is in memory, or written to /tmp, is the machine's own. $VORTEX_OWN_MACHINE is set there. A file that --gtest_output=xml:FILE names is
 written here behind the end. The exit status is the command's; 125: the machine did not get that far.
 """
 
@@ -34,7 +34,8 @@ mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro host /h
 mkdir -p /dev/shm
 for folder in proc sys dev; do mount --bind /$folder /host/$folder; done
 for folder in dev/shm run; do mount -t tmpfs -o mode=1777 none /host/$folder; done
-mkdir /host/run/job
+mkdir /host/run/job /host/run/above /host/run/work
+mount -t overlay -o lowerdir=/host/tmp,upperdir=/host/run/above,workdir=/host/run/work none /host/tmp
 mount -t 9p -o trans=virtio,version=9p2000.L,cache=none job /host/run/job
 ip link set lo up
 chroot /host /bin/sh /run/job/command
