@@ -86,8 +86,6 @@ class PhaseOf {
   double moves_ = 0;
 };
 
-// The system frees the space of a file for one thread at a time.
-
 // One thread partitions, or takes lines, while the disks read, and then sorts and passes on while
 // they write: buckets in turn, or all lines.
 ScalingPhase forming_of(const Measured& measured, const StepThreads& threads) {
@@ -120,6 +118,7 @@ ScalingPhase merging_of(const Measured& measured, const StepThreads& threads) {
     const TracedWork work = measured.merging.of(name);
     if (work.seconds + work.fault_seconds > 0) phase.add(name, work, 1, threads.merge, 0);
   }
+  // The system frees the space of a file for one thread at a time.
   phase.add("free", measured.merging.of("free"), 1, 1, 0);
   phase.add("reading", measured.merging.reads, false, 0);
   phase.add("writing", measured.merging.writes, true, 0);

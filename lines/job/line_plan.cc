@@ -128,7 +128,7 @@ std::size_t suitable_block(std::uint64_t memory, std::optional<std::uint64_t> by
 
 // Returns the memory that it takes to find the records of some texts at once.
 std::uint64_t plan_texts(LinePlan& plan, std::uint64_t memory) {
-  // As much for a table as for a text, at least.
+  // About as much for a table as for a text, at least.
   constexpr std::uint64_t kTimesText = RecordPiece::kTimesText + 1;
   const std::uint64_t bytes = memory / kTextsShare;
   plan.texts_at_once =
@@ -137,8 +137,8 @@ std::uint64_t plan_texts(LinePlan& plan, std::uint64_t memory) {
   if (plan.texts_at_once == 0) return 0;
   const std::uint64_t each = bytes / plan.texts_at_once;
   const std::uint64_t text = std::min<std::uint64_t>(each / kTimesText, kMostText);
-  const std::uint64_t table =
-      std::min<std::uint64_t>(each - RecordPiece::kTimesText * text, RecentKeys::kMostBytes);
+  const std::uint64_t table = std::bit_floor(
+      std::min<std::uint64_t>(each - RecordPiece::kTimesText * text, RecentKeys::kMostBytes));
   plan.text_bytes = static_cast<std::size_t>(text);
   plan.table_bytes = static_cast<std::size_t>(table);
   return plan.texts_at_once * (RecordPiece::kTimesText * text + table);

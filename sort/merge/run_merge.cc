@@ -25,7 +25,7 @@ constexpr unsigned kManyThreads = 4;
 
 // How many blocks of each run the merge holds: those that a record lies in; and two where several
 // threads merge, which go on with the one while the next is entered, if these are a small part of
-// all, or, with many threads, half of them, where nobody else wants them. Striped prefetching goes
+// all, or, with many threads, half of them, where they are not lent. Striped prefetching goes
 // on when a block is given back: with two held it would not read ahead.
 std::size_t window_blocks(const RunStore& store, std::size_t record_bytes, std::uint32_t runs,
                           const RunMergeOptions& options) {

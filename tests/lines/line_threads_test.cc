@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -21,6 +22,7 @@
 
 #include "lines/job/line_plan.h"
 #include "lines/memory/line_arena.h"
+#include "lines/memory/record_piece.h"
 #include "study/fault_plan.h"
 #include "tests/lines/line_folder.h"
 #include "tests/support/random_seed.h"
@@ -374,6 +376,12 @@ TEST(LineThreadsPlan, UsesAllWhereMemoryIsNotLittle) {
       EXPECT_GE(merges, 16u);
       EXPECT_GE(plan.texts_at_once, 16u);
     }
+    // Tables get what the texts' share of the memory is too much for these.
+    EXPECT_GE(2 * plan.table_bytes, plan.text_bytes);
+    EXPECT_EQ(plan.table_bytes,
+              threads == 2 ? RecentKeys::kMostBytes : std::bit_floor(plan.table_bytes));
+    EXPECT_LE(plan.texts_at_once * (RecordPiece::kTimesText * plan.text_bytes + plan.table_bytes),
+              resources.memory_bytes / 32);
     EXPECT_EQ(plan.run_parts(50 * kMiB), std::max(std::min(threads / 4, 50u), 1u)) << threads;
     EXPECT_GE(plan.arena_bytes, 160 * kMiB);
   }

@@ -503,18 +503,21 @@ TEST_P(RunMerge, SaysHowManyBuffersWouldDo) {
                     "at least " + std::to_string(least)));
 }
 
-// Four threads merge together where two blocks of each run are half of the buffers, two where they
-// are a quarter.
+// Four threads merge together where two blocks of each run are half of the buffers, two, and those
+// whose memory others may want, where they are a quarter. Threads of a ring have a track from their
+// beginning.
 TEST(RunMergeThreads, HoldTwoBlocksOfEachRun) {
   auto random = test_random();
   const FormatOrder order(RecordFormat(128));
   const std::vector<Bytes> data(10, sorted_records(order, 500, Keys::kRandom, random));
   const std::size_t two_each = 2 * data.size();
-  for (const auto& [threads, buffers, together] : {std::tuple{2U, 4 * two_each, true},
-                                                   {2U, 4 * two_each - 1, false},
-                                                   {4U, 2 * two_each, true},
-                                                   {4U, 2 * two_each - 1, false}}) {
-    SCOPED_TRACE(testing::Message() << threads << " threads, " << buffers << " buffers");
+  for (const auto& [threads, lent, buffers, together] : {std::tuple{2U, false, 4 * two_each, true},
+                                                         {2U, false, 4 * two_each - 1, false},
+                                                         {4U, false, 2 * two_each, true},
+                                                         {4U, false, 2 * two_each - 1, false},
+                                                         {4U, true, 4 * two_each, true},
+                                                         {4U, true, 4 * two_each - 1, false}}) {
+    SCOPED_TRACE(testing::Message() << threads << " threads, " << buffers << " buffers" << lent);
     House house(buffers + kWriteBehind, {});
     const auto runs =
         std::make_shared<std::vector<vortex::Run>>(write_runs(order, house.store, data));
@@ -524,6 +527,8 @@ TEST(RunMergeThreads, HoldTwoBlocksOfEachRun) {
     options.read_buffers = buffers;
     options.threads = threads;
     options.working_bytes = kWorkingBytes;
+    RunningMerges running;
+    if (lent) options.running = &running;
     ActivityLog log(1000);
     RecordCollector out(128);
     {

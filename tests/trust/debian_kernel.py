@@ -34,7 +34,7 @@ mount -t 9p -o trans=virtio,version=9p2000.L,msize=262144,cache=loose,ro host /h
 mkdir -p /dev/shm
 for folder in proc sys dev; do mount --bind /$folder /host/$folder; done
 for folder in dev/shm run; do mount -t tmpfs -o mode=1777 none /host/$folder; done
-mkdir /host/run/job /host/run/above /host/run/work
+mkdir -m 1777 /host/run/job /host/run/above /host/run/work
 mount -t overlay -o lowerdir=/host/tmp,upperdir=/host/run/above,workdir=/host/run/work none /host/tmp
 mount -t 9p -o trans=virtio,version=9p2000.L,cache=none job /host/run/job
 ip link set lo up
