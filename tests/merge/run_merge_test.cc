@@ -909,8 +909,8 @@ TEST(RunMergeSpace, IsGivenBackByManyThreads) {
       threads.emplace_back([&, random = test_random(round * kThreads + i)]() mutable {
         std::vector<std::uint32_t> slots;
         for (int turn = kTurns; turn > 0; --turn) {
-          const std::size_t most = slots.size() + 1 + random() % few;
-          const std::size_t more = most - slots.size();
+          const std::size_t more = 1 + random() % few;
+          const std::size_t most = slots.size() + more;
           store.promise_slots(more);
           while (slots.size() < most) {
             slots.push_back(store.take_slot(0));

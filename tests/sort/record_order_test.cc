@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -165,16 +166,28 @@ TEST(RecordOrder, CopiesWhatComesBefore) {
   }
 }
 
+// Buckets that each have an equal part of a memory, and no more.
+class FixedRooms final : public OpenBuckets {
+ public:
+  FixedRooms(std::span<std::byte> memory, unsigned buckets)
+      : OpenBuckets(buckets), memory_(memory) {
+    for (unsigned i = 0; i < buckets; ++i) end(i) = {begin(i), begin(i + 1)};
+  }
+  bool extend(std::size_t) override { return false; }
+  std::size_t bytes(std::size_t bucket) const {
+    return static_cast<std::size_t>(end(bucket).cursor - begin(bucket));
+  }
+
+ private:
+  std::byte* begin(std::size_t bucket) const {
+    return memory_.data() + memory_.size() / size() * bucket;
+  }
+  const std::span<std::byte> memory_;
+};
+
 // Words and pairs lie in their buckets with their keys encoded; every kind and direction comes out
 // as it went in, in order, whether the scratch suffices for that or not.
 TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
-  struct OneBucket final : OpenBuckets {
-    explicit OneBucket(std::vector<std::uint64_t>& words) : OpenBuckets(1) {
-      auto* const begin = reinterpret_cast<std::byte*>(words.data());
-      end(0) = {begin, begin + 8 * words.size()};
-    }
-    bool extend(std::size_t) override { return false; }
-  };
   auto random = test_random();
   struct Place {
     std::size_t record_bytes, offset;
@@ -188,7 +201,7 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
           SCOPED_TRACE(to_string(order.format()));
           const RecordList list = make_records(shape, record_bytes, random() % 3000, random);
           std::vector<std::uint64_t> words(list.bytes.size() / 8);
-          OneBucket bucket(words);
+          FixedRooms bucket(std::as_writable_bytes(std::span(words)), 1);
           const BucketSplitters splitters(order, 1, 1, {});
           ASSERT_EQ(order.scatter(list.bytes.data(), list.count(), splitters, bucket),
                     list.count());
@@ -228,28 +241,6 @@ TEST(RecordOrder, KeysAreDecodedOnTheirWayOutOfABucket) {
   }
 }
 
-// Rooms in which each record of a list has place in any bucket.
-class RoomForAll final : public OpenBuckets {
- public:
-  RoomForAll(unsigned buckets, std::size_t bytes) : OpenBuckets(buckets), bytes_(buckets * bytes) {
-    for (unsigned i = 0; i < buckets; ++i) {
-      std::byte* const begin = bytes_.data() + i * bytes;
-      end(i) = {begin, begin + bytes};
-    }
-  }
-  bool extend(std::size_t) override { return false; }
-  std::vector<std::size_t> lengths(std::size_t bytes) const {
-    std::vector<std::size_t> all;
-    for (std::size_t i = 0; i < size(); ++i) {
-      all.push_back(static_cast<std::size_t>(end(i).cursor - bytes_.data()) - i * bytes);
-    }
-    return all;
-  }
-
- private:
-  std::vector<std::byte> bytes_;
-};
-
 // What is counted for each bucket has place there when it comes.
 TEST(RecordOrder, CountsWhatItScatters) {
   auto random = test_random();
@@ -279,11 +270,12 @@ TEST(RecordOrder, CountsWhatItScatters) {
     const std::size_t first = random() % list.count(), count = list.count() - first;
     std::vector<std::uint32_t> counts(buckets, 3);
     order.count_for_buckets(list.at(first), count, splitters, counts);
-    RoomForAll rooms(buckets, list.bytes.size());
+    std::vector<std::byte> memory(buckets * list.bytes.size());
+    FixedRooms rooms(memory, buckets);
     ASSERT_EQ(order.scatter(list.at(first), count, splitters, rooms), count);
-    const std::vector<std::size_t> lengths = rooms.lengths(list.bytes.size());
     for (unsigned i = 0; i < buckets; ++i) {
-      ASSERT_EQ(counts[i] - 3, lengths[i] / record_bytes) << "bucket " << i << " of " << buckets;
+      ASSERT_EQ(counts[i] - 3, rooms.bytes(i) / record_bytes)
+          << "bucket " << i << " of " << buckets;
     }
   }
 }

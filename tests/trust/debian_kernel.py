@@ -4,8 +4,9 @@
   debian_kernel.py KERNEL COMMAND...
 
 KERNEL is the folder of an unpacked package linux-image-*. Files are those of this machine, and cannot be written; what
-is in memory, or written to /tmp, is the machine's own. $VORTEX_OWN_MACHINE is set there. A file that --gtest_output=xml:FILE names is
-written here behind the end. The exit status is the command's; 125: the machine did not get that far.
+is in memory, or written to /tmp, is the machine's own. $VORTEX_OWN_MACHINE is set there. A file that
+--gtest_output=xml:FILE names is written here behind the end. The exit status is the command's; 125: the machine did not
+get that far.
 """
 
 import os
