@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -92,8 +95,8 @@ struct MovingCodec : CountingCodec {
 };
 
 // No thread goes on before all have their first part of a step: so each has one stripe, moves to
-// one bucket at least, and then sorts one.
-TEST(ManyThreads, EachReadsAnEqualStripeAndSortsBuckets) {
+// one bucket at least, and then sorts one. Of stripes that are long enough others take the rear.
+TEST(ManyThreads, EachReadsAStripeAndSortsBuckets) {
   constexpr std::size_t kChunk = ChunkLayout<std::uint64_t>::kChunkRecords;
   const std::vector<std::uint64_t> keys = random_keys(std::size_t{1} << 21);
   const SortRules<std::uint64_t, KeyOfWord> rules{{}, small_sort_for<std::uint64_t>(best_isa())};
@@ -108,7 +111,10 @@ TEST(ManyThreads, EachReadsAnEqualStripeAndSortsBuckets) {
     EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end())) << threads;
     ASSERT_EQ(read.of_threads().size(), threads);
     ASSERT_EQ(made.of_threads().size(), threads);
+    EXPECT_EQ(read.all(), keys.size());
+    const bool all_equal = threads >= 64;
     for (const std::uint64_t records : read.of_threads()) {
+      if (!all_equal) continue;
       EXPECT_LT(records, keys.size() / threads + kChunk) << threads;
       EXPECT_GT(records + kChunk, keys.size() / threads) << threads;
     }
@@ -116,6 +122,85 @@ TEST(ManyThreads, EachReadsAnEqualStripeAndSortsBuckets) {
     // Some chunks stay where they are.
     ASSERT_EQ(moved.of_threads().size(), threads);
     EXPECT_GT(moved.all() * kChunk, keys.size() / 2) << threads;
+  }
+}
+
+// A thread that is late waits, with its first chunk, until another has read of its stripe. No other
+// goes on before all have begun, or far before these have come a part of the way: so the late one
+// has most left when the first of them has ended.
+class LateThread {
+ public:
+  LateThread(std::span<const Pair64> array, unsigned threads, std::size_t late)
+      : array_(array), late_(late), come_(threads, 0) {}
+
+  void read(const Pair64* records, std::size_t count) noexcept {
+    // What is behind the last chunk is read elsewhere.
+    if (count < kChunk || records < array_.data() || records >= array_.data() + array_.size())
+      return;
+    const std::size_t chunk = static_cast<std::size_t>(records - array_.data()) / kChunk;
+    std::size_t stripe = 0;
+    while (begin_of(stripe + 1) <= chunk) ++stripe;
+    const std::size_t come = chunk - begin_of(stripe) + 1;
+    std::unique_lock lock(mutex_);
+    if (stripe == late_ && come != 1 && !given_up_ && !helped_) {
+      helped_ = true;
+      changed_.notify_all();
+    }
+    come_[stripe] = std::max(come_[stripe], come);
+    if (come == 1 || come == kPart) changed_.notify_all();
+    const auto may_go_on = [&] {
+      if (helped_ || given_up_) return true;
+      if (stripe == late_) return false;
+      for (std::size_t i = 0; i < come_.size(); ++i) {
+        if (come_[i] < (i != late_ && come > 2 * kPart ? kPart : 1)) return false;
+      }
+      return true;
+    };
+    if (!changed_.wait_for(lock, std::chrono::minutes(1), may_go_on)) given_up_ = true;
+  }
+  bool helped() const noexcept { return helped_; }
+
+ private:
+  static constexpr std::size_t kChunk = ChunkLayout<Pair64>::kChunkRecords, kPart = 100;
+
+  std::size_t begin_of(std::size_t stripe) const noexcept {
+    return array_.size() / kChunk * stripe / come_.size();
+  }
+
+  const std::span<const Pair64> array_;
+  const std::size_t late_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::size_t> come_;  // how far, for each stripe
+  bool helped_ = false;
+  bool given_up_ = false;
+};
+struct LateCodec {
+  void encode(Pair64* records, std::size_t count) const noexcept { late->read(records, count); }
+  void decode(Pair64*, std::size_t) const noexcept {}
+  LateThread* late;
+};
+
+// Whichever stripe is late, the records lie as after a sort by one thread.
+TEST(ManyThreads, OthersHelpTheOneThatIsLate) {
+  constexpr std::size_t kChunk = ChunkLayout<Pair64>::kChunkRecords;
+  auto random = test::test_random();
+  const SortRules<Pair64, KeyOfPair> rules{{}, small_sort_for<Pair64>(best_isa())};
+  for (const unsigned threads : {2U, 3U, 16U}) {
+    std::vector<Pair64> pairs(threads * 1024 * kChunk + 1 + random() % (kChunk - 1));
+    for (std::size_t i = 0; i < pairs.size(); ++i) pairs[i] = {random() % 5000 << 50, i};
+    std::vector<Pair64> expected = pairs;
+    InPlaceSort<Pair64, KeyOfPair>::run(expected.data(), expected.size(), rules);
+    for (const std::size_t stripe : {std::size_t{threads} - 1, random() % threads}) {
+      std::vector<Pair64> sorted = pairs;
+      LateThread late(sorted, threads, stripe);
+      const LateCodec codec{&late};
+      ThreadTeam team(threads);
+      ParallelSort<Pair64, KeyOfPair, LateCodec>(sorted.data(), sorted.size(), rules, codec, team)
+          .sort();
+      EXPECT_TRUE(late.helped()) << stripe << " of " << threads;
+      EXPECT_TRUE(test::same_bytes(sorted, expected)) << stripe << " of " << threads;
+    }
   }
 }
 

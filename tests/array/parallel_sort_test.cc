@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <barrier>
 #include <cstdint>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "tests/array/chain_sort.h"
@@ -19,6 +21,7 @@
 #include "vortex/detail/array/in_place_sort.h"
 #include "vortex/detail/array/small_sort.h"
 #include "vortex/detail/radix/chunk_movers.h"
+#include "vortex/detail/radix/team_stripes.h"
 #include "vortex/sort.h"
 
 namespace vortex::parallel_sort_test { namespace {
@@ -384,6 +387,138 @@ TEST(ChunkMovers, FollowsPathsAndCycles) {
     EXPECT_EQ(movers.place_of(at), to);
   }
   EXPECT_EQ(array[0], 0u);
+}
+
+constexpr std::size_t kLeastHelp = 40;
+
+// What each stripe has had, by its number.
+struct Taken {
+  std::vector<std::size_t> chunks;
+};
+
+// Each chunk once, in order: those of one stripe behind those of another.
+void expect_all_in_order(const TeamStripes& stripes, const std::vector<Taken>& taken,
+                         std::size_t chunks) {
+  std::size_t next = 0, last = TeamStripes::kNone;
+  stripes.for_each_made([&](std::size_t i) {
+    EXPECT_FALSE(taken[i].chunks.empty());
+    for (const std::size_t chunk : taken[i].chunks) EXPECT_EQ(chunk, next++);
+    last = i;
+  });
+  EXPECT_EQ(next, chunks);
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    if (!taken[i].chunks.empty()) {
+      EXPECT_EQ(stripes.is_last(i), i == last) << i;
+    }
+  }
+}
+
+TEST(TeamStripes, AreAsLongAsEachOther) {
+  for (const unsigned threads : {1U, 2U, 7U, 128U}) {
+    for (const std::size_t chunks : {1U, 16U, 1000U}) {
+      TeamStripes stripes(threads);
+      stripes.start(chunks);
+      std::size_t at = 0;
+      for (unsigned i = 0; i < threads; ++i) {
+        const auto [begin, end] = stripes.whole(i);
+        EXPECT_EQ(begin, at);
+        EXPECT_LE(end - begin, chunks / threads + 1);
+        EXPECT_GE(end - begin, chunks / threads);
+        at = end;
+      }
+      EXPECT_EQ(at, chunks);
+    }
+  }
+}
+
+// One thread stands for all, in any order of their steps.
+TEST(TeamStripes, HaveEveryChunkOnceWhoeverIsLate) {
+  auto random = test::test_random();
+  std::size_t helped = 0;
+  for (int round = 0; round < 300; ++round) {
+    const auto threads = static_cast<unsigned>(1 + random() % 9);
+    const std::size_t chunks = 1 + random() % 3000;
+    TeamStripes stripes(threads);
+    stripes.start(chunks);
+    std::vector<Taken> taken(TeamStripes::most(threads));
+    std::vector<std::size_t> index_of(threads, TeamStripes::kNone);
+    std::vector<bool> has_ended(threads, false);
+    const std::size_t late = random() % threads;  // is hardly ever there
+    std::size_t begun = 0;
+    for (std::size_t ended = 0; ended < threads;) {
+      const std::size_t thread = random() % threads;
+      if (has_ended[thread] || (thread == late && random() % 16 != 0)) continue;
+      std::size_t& index = index_of[thread];
+      if (index == TeamStripes::kNone) {
+        index = thread;
+        stripes.begin(thread, static_cast<std::uint32_t>(100 * thread));
+        ++begun;
+        continue;
+      }
+      const auto [begin, end] = stripes.take(index);
+      for (std::size_t chunk = begin; chunk < end; ++chunk) taken[index].chunks.push_back(chunk);
+      if (begin != end) {
+        // The nodes are those of the thread whose stripe it was at first.
+        const auto [first, behind] = stripes.whole(stripes.shift(index) / 100);
+        EXPECT_GE(begin, first);
+        EXPECT_LE(end, behind);
+        continue;
+      }
+      const std::size_t next = stripes.help(thread, kLeastHelp);
+      has_ended[thread] = next == TeamStripes::kNone;
+      ended += has_ended[thread] ? 1 : 0;
+      if (has_ended[thread]) continue;
+      EXPECT_EQ(begun, threads);
+      ASSERT_GE(next, threads);
+      ASSERT_LT(next, taken.size());
+      index = next;
+      ++helped;
+    }
+    expect_all_in_order(stripes, taken, chunks);
+    for (std::size_t i = threads; i < taken.size(); ++i) {
+      if (!taken[i].chunks.empty()) {
+        EXPECT_GE(taken[i].chunks.size(), kLeastHelp / 4);
+      }
+    }
+  }
+  EXPECT_GT(helped, 100U);
+}
+
+// Threads that begin together, two of which let others go before them: they compete for what those
+// have left.
+TEST(TeamStripes, HaveEveryChunkOnceForThreads) {
+  auto random = test::test_random();
+  std::size_t helped = 0;
+  for (int round = 0; round < (test::kShadowMemory ? 10 : 40); ++round) {
+    const auto threads = static_cast<unsigned>(2 + random() % 30);
+    const std::size_t chunks = 20'000 + random() % 100'000, late = random() % threads;
+    TeamStripes stripes(threads);
+    stripes.start(chunks);
+    std::vector<Taken> taken(TeamStripes::most(threads));
+    std::vector<std::thread> team;
+    std::barrier all_begin(threads);
+    for (unsigned thread = 0; thread < threads; ++thread) {
+      team.emplace_back([&, thread] {
+        all_begin.arrive_and_wait();
+        stripes.begin(thread, thread);
+        for (std::size_t index = thread; index != TeamStripes::kNone;
+             index = stripes.help(thread, kLeastHelp)) {
+          for (;;) {
+            const auto [begin, end] = stripes.take(index);
+            if (begin == end) break;
+            for (std::size_t chunk = begin; chunk < end; ++chunk)
+              taken[index].chunks.push_back(chunk);
+            if (thread / 2 == late / 2) std::this_thread::yield();
+          }
+        }
+      });
+    }
+    for (std::thread& thread : team) thread.join();
+    expect_all_in_order(stripes, taken, chunks);
+    for (std::size_t i = threads; i < taken.size(); ++i) helped += taken[i].chunks.empty() ? 0 : 1;
+  }
+  RecordProperty("helped", static_cast<int>(helped));
+  EXPECT_GT(helped, 0U);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "vortex/detail/radix/chain_writer.h"
 #include "vortex/detail/radix/chunk_arena.h"
+#include "vortex/detail/radix/chunk_source.h"
 #include "vortex/detail/radix/counted_keys.h"
 #include "vortex/detail/radix/dense_sorter.h"
 #include "vortex/detail/radix/digit.h"
@@ -114,13 +115,12 @@ class ChainSorter {
   template <typename Codec>
   bool sort_array(Record* array, std::size_t count, const KeyRange<Bits>& range,
                   const Codec& codec) noexcept {
-    constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
-    const std::size_t whole = count / kChunk;
     if constexpr (kBare) {
       if (CountedKeys<Bits>::suits(range, count)) {
         CountedKeys<Bits> keys(range, counters());
         codec.encode(array, count);
         keys.add(array, count);
+        const std::size_t whole = count / ChunkLayout<Record>::kChunkRecords;
         for (std::size_t i = 0; i < whole; ++i) arena_.give(static_cast<std::uint32_t>(i));
         return write_counted(keys, range, count);
       }
@@ -131,33 +131,36 @@ class ChainSorter {
           return splitter_.take(array, count, codec, to, most);
         });
     const std::span<Chain> chains = take_lists(level.split.buckets);
-    scatter_array(array, count, level, chains, codec);
+    WholeArray<Record> all(array, count);
+    scatter_array(all, level, chains, codec);
     return sort_level(chains, level, range, count, 0);
   }
 
   // The steps of several sorters that share the work on one array (ParallelSort).
   //
-  // Distributes the array, whose chunks the arena has, or a chain to `chains`.
+  // Distributes chunks of an array, which have nodes where the arena has them, or a chain to
+  // `chains`. Of the above A are the chunks that it has read so far, and L all lists of its
+  // stripes: TeamWorker keeps them so few that there are chunks for all of them.
   template <typename Codec>
-  void scatter_array(Record* array, std::size_t count, const SplitLevel<Bits>& level,
+  void scatter_array(ChunkSource<Record>& source, const SplitLevel<Bits>& level,
                      std::span<Chain> chains, const Codec& codec) noexcept {
     constexpr std::size_t kChunk = ChunkLayout<Record>::kChunkRecords;
-    const std::size_t whole = count / kChunk;
     writer_.start(arena_, chains.data(), level.split.buckets);
     splitter_.with_level(level, [&](const auto& bucket_of, const auto& leave_out) {
-      for (std::size_t chunk = 0; chunk < whole; ++chunk) {
-        Record* const records = array + chunk * kChunk;
-        codec.encode(records, kChunk);
-        writer_.scatter(records, kChunk, records + kChunk, bucket_of, leave_out);
-        arena_.give(static_cast<std::uint32_t>(chunk));
+      for (ChunkRow<Record> of; source.next(of);) {
+        for (Record* records = of.records; of.chunks != 0; records += kChunk, --of.chunks) {
+          codec.encode(records, kChunk);
+          writer_.scatter(records, kChunk, records + kChunk, bucket_of, leave_out);
+          arena_.give(of.node++);
+        }
       }
       // The records behind the last whole chunk are not part of the arena, and the result may
       // overwrite them at any time.
-      const std::size_t rest = count % kChunk;
+      const Piece<Record> rest = source.rest();
       auto* const tail = static_cast<Record*>(tail_.get());
-      Dense::copy(array + whole * kChunk, rest, tail);
-      codec.encode(tail, rest);
-      writer_.scatter(tail, rest, tail, bucket_of, leave_out);
+      Dense::copy(rest.records, rest.count, tail);
+      codec.encode(tail, rest.count);
+      writer_.scatter(tail, rest.count, tail, bucket_of, leave_out);
     });
     writer_.finish();
   }

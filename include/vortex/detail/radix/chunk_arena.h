@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "vortex/version.h"
@@ -50,10 +51,19 @@ struct Piece {
   std::size_t count;
 };
 
+// What an arena knows of a chunk, by a number.
+template <typename Record>
+struct ChunkNode {
+  Record* data;
+  std::uint32_t next;
+  std::uint16_t missing;  // records that would fill it
+  bool live;
+};
+
 // Chunks of an array that is being sorted in place, and spare ones. Chunks of the array join the
 // free ones when they have been read; when the result arrives at a chunk that still holds records
 // of some list, they are moved to a free chunk elsewhere. Everything is allocated by the
-// constructor and reserve().
+// constructor and reserve(), or is the user's.
 //
 // take() hands out the chunk that was freed last: it is still in cache.
 template <typename Record>
@@ -61,6 +71,8 @@ class ChunkArena {
  public:
   static constexpr std::size_t kChunkRecords = ChunkLayout<Record>::kChunkRecords;
   static constexpr std::size_t kListBytes = 32;  // at most, for each chunk
+
+  using Node = ChunkNode<Record>;
 
   // `array` of `array_chunks` chunks (0 chunks: all memory is spare) and `spare_chunks` from
   // `spare`.
@@ -71,27 +83,42 @@ class ChunkArena {
   }
 
   // Allocates what rebase() to arrays of up to `array_chunks` chunks needs, with up to `outside`
-  // pieces outside of them.
+  // pieces outside of them. rebase() must follow.
   void reserve(std::size_t array_chunks, std::size_t outside = 0) {
-    nodes_.reserve(array_chunks + outside + spare_chunks_);
-    free_.reserve(array_chunks + outside + spare_chunks_);
-    owners_.reserve(array_chunks);
+    const std::size_t most = array_chunks + outside + spare_chunks_;
+    if (most > most_nodes_) {
+      own_nodes_ = std::make_unique_for_overwrite<Node[]>(most);
+      nodes_ = own_nodes_.get();
+    }
+    reserve_lists(array_chunks, most);
   }
+  // The same, instead of reserve(), for an arena whose nodes are those of `all` from `first` on.
+  // Arenas that have all their nodes there may read the lists of each other, and take chunks from
+  // each other that are in no list.
+  void reserve_in(Node* all, std::size_t first, std::size_t array_chunks, std::size_t outside) {
+    own_nodes_ = nullptr;
+    nodes_ = all;
+    first_node_ = static_cast<std::uint32_t>(first);
+    free_.clear();
+    free_chunks_ = 0;
+    reserve_lists(array_chunks, array_chunks + outside + spare_chunks_);
+  }
+  std::uint32_t first_node() const noexcept { return first_node_; }
 
   // Turns to another array, with all spare chunks free. No larger one than reserve() has been told.
   void rebase(Record* array, std::size_t array_chunks) noexcept {
     array_ = array;
     array_chunks_ = array_chunks;
     result_chunks_ = 0;
-    nodes_.resize(array_chunks + spare_chunks_);
     owners_.resize(array_chunks);
     free_.clear();
     free_chunks_ = spare_chunks_;
-    for (std::size_t i = 0; i < array_chunks; ++i) {
-      nodes_[i] = {array + i * kChunkRecords, Chain::kNone, 0, true};
-      owners_[i] = static_cast<std::uint32_t>(i);
+    std::uint32_t node = first_node_;
+    for (std::size_t i = 0; i < array_chunks; ++i, ++node) {
+      nodes_[node] = {array + i * kChunkRecords, Chain::kNone, 0, true};
+      owners_[i] = node;
     }
-    free_spare(array_chunks);
+    free_spare(node);
   }
 
   // Turns to a list of pieces, which the arena gets: piece_of(i) for i from 0 to `pieces` - 1, one
@@ -104,30 +131,28 @@ class ChunkArena {
     array_ = array;
     array_chunks_ = array_chunks;
     result_chunks_ = 0;
-    nodes_.clear();
     owners_.assign(array_chunks, Chain::kNone);
     free_.clear();
     free_chunks_ = spare_chunks_;
-    Chain chain{0, static_cast<std::uint32_t>(pieces - 1), 0};
-    for (std::size_t i = 0; i < pieces; ++i) {
+    std::uint32_t node = first_node_;
+    Chain chain{node, node + static_cast<std::uint32_t>(pieces - 1), 0};
+    for (std::size_t i = 0; i < pieces; ++i, ++node) {
       const Piece<Record> piece = piece_of(i);
-      const auto node = static_cast<std::uint32_t>(i);
-      nodes_.push_back({piece.records, node == chain.tail ? Chain::kNone : node + 1,
-                        static_cast<std::uint16_t>(kChunkRecords - piece.count), true});
+      nodes_[node] = {piece.records, node == chain.tail ? Chain::kNone : node + 1,
+                      static_cast<std::uint16_t>(kChunkRecords - piece.count), true};
       note_owner(node);
       chain.count += piece.count;
     }
-    std::size_t empty = 0;
-    for (const std::uint32_t owner : owners_) empty += owner == Chain::kNone;
+    std::uint32_t empty = 0;
+    for (const std::uint32_t owner : owners_) empty += owner == Chain::kNone ? 1 : 0;
     free_chunks_ += empty;
-    const std::size_t spare = nodes_.size() + empty;
-    nodes_.resize(spare + spare_chunks_);
+    const std::uint32_t spare = node + empty;
     free_spare(spare);
-    for (std::size_t chunk = 0, node = pieces; node < spare; ++chunk) {
+    for (std::size_t chunk = 0; node < spare; ++chunk) {
       if (owners_[chunk] != Chain::kNone) continue;
       nodes_[node] = {array + chunk * kChunkRecords, Chain::kNone, 0, false};
-      owners_[chunk] = static_cast<std::uint32_t>(node);
-      free_.push_back(static_cast<std::uint32_t>(node++));
+      owners_[chunk] = node;
+      free_.push_back(node++);
     }
     return chain;
   }
@@ -146,7 +171,7 @@ class ChunkArena {
   }
   // The bytes that reserve() has allocated for lists.
   std::size_t list_bytes() const noexcept {
-    return nodes_.capacity() * sizeof(Node) +
+    return most_nodes_ * sizeof(Node) +
            (owners_.capacity() + free_.capacity()) * sizeof(std::uint32_t);
   }
 
@@ -223,19 +248,19 @@ class ChunkArena {
   }
 
  private:
-  struct Node {
-    Record* data;
-    std::uint32_t next;
-    std::uint16_t missing;  // records that would fill it
-    bool live;
-  };
   static_assert(kChunkRecords <= 0xffff);
 
+  void reserve_lists(std::size_t array_chunks, std::size_t most) {
+    most_nodes_ = std::max(most_nodes_, most);
+    free_.reserve(most_nodes_);
+    owners_.reserve(array_chunks);
+  }
   // Makes the last nodes those of the spare chunks, all free; `first` is the first of them.
-  void free_spare(std::size_t first) noexcept {
+  void free_spare(std::uint32_t first) noexcept {
     for (std::size_t i = spare_chunks_; i-- > 0;) {
-      nodes_[first + i] = {spare_ + i * kChunkRecords, Chain::kNone, 0, false};
-      free_.push_back(static_cast<std::uint32_t>(first + i));
+      const std::uint32_t node = first + static_cast<std::uint32_t>(i);
+      nodes_[node] = {spare_ + i * kChunkRecords, Chain::kNone, 0, false};
+      free_.push_back(node);
     }
     spare_untouched_ = std::min(spare_untouched_, free_.size());
   }
@@ -260,7 +285,10 @@ class ChunkArena {
   Record* array_ = nullptr;
   std::size_t array_chunks_ = 0;
   std::size_t result_chunks_ = 0;
-  std::vector<Node> nodes_;
+  Node* nodes_ = nullptr;  // those of this arena begin at first_node_
+  std::uint32_t first_node_ = 0;
+  std::size_t most_nodes_ = 0;
+  std::unique_ptr<Node[]> own_nodes_;
   std::vector<std::uint32_t> owners_;  // node of each chunk of the array
   std::vector<std::uint32_t> free_;    // and some of the result, which take() passes over
   std::size_t free_chunks_ = 0;        // without those

@@ -19,14 +19,15 @@
 #include "vortex/detail/radix/split.h"
 #include "vortex/detail/radix/team_bounds.h"
 #include "vortex/detail/radix/team_jobs.h"
+#include "vortex/detail/radix/team_stripes.h"
 #include "vortex/detail/radix/team_worker.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
 // Sorts ordinary memory as InPlaceSort does, to the same bytes, with a team of threads, in rounds.
 // The first splits the array in four steps, each of which all threads share:
-//   - Each thread distributes a stripe of the array to lists of its own, one for each bucket. Their
-//     chunks are those of the stripe that it has read.
+//   - Each thread distributes a stripe of the array to lists of its own, one for each bucket, and
+//     then the rear of what others have left. Their chunks are those that it has read.
 //   - Each bucket joins its lists: it plans for each chunk a place in the range of the array where
 //     the bucket's result will be.
 //   - The chunks move there (ChunkMovers).
@@ -65,9 +66,14 @@ class ParallelSort {
         store_chunks_(Bounds::store_chunks(threads_)),
         spare_chunks_(Sorter::spare_chunks_for(count)),
         extra_(Bounds::extra_chunks(count, threads_) * kChunkBytes, false),
-        movers_(array, chunks_, static_cast<Record*>(extra_.get()), store_chunks_) {
+        movers_(array, chunks_, static_cast<Record*>(extra_.get()), store_chunks_),
+        stripes_(threads_) {
+    const std::size_t nodes = Bounds::nodes(count, threads_), stripes = TeamStripes::most(threads_);
+    nodes_ = std::make_unique_for_overwrite<ChunkNode<Record>[]>(threads_ * nodes);
+    chains_ = std::make_unique_for_overwrite<Chain[]>(stripes * kMaxBuckets);
     movers_.reserve();
-    pieces_.reserve(chunks_ + kMaxPartial * threads_);
+    pieces_.reserve(Bounds::most_pieces(count, threads_));
+    lists_.reserve(stripes);
     const std::size_t apart = Bounds::most_apart(threads_), shared = Bounds::most_shared(threads_);
     jobs_.reserve(apart);
     shared_.reserve(shared);
@@ -80,8 +86,9 @@ class ParallelSort {
       workers_.push_back(std::make_unique<Worker>(
           rules, codec, movers_.at(movers_.store(store_chunks_ + i * spare_chunks_)),
           spare_chunks_));
-      workers_.back()->arena.reserve(Bounds::most_in_arena(count, threads_),
-                                     Bounds::outside(threads_));
+      workers_.back()->arena.reserve_in(nodes_.get(), i * nodes,
+                                        Bounds::most_in_arena(count, threads_),
+                                        Bounds::outside(threads_));
     }
   }
   ParallelSort(const ParallelSort&) = delete;
@@ -89,19 +96,13 @@ class ParallelSort {
 
   // The bytes that a sort takes besides the array, for each thread and together.
   static std::size_t working_bytes(std::size_t count, unsigned threads) noexcept {
-    const std::size_t chunks = count / kChunk;
-    const std::size_t lists =
-        ChunkArena<Record>::list_bytes(Bounds::most_in_arena(count, threads),
-                                       Bounds::outside(threads) + Sorter::spare_chunks_for(count));
-    return Bounds::extra_chunks(count, threads) * kChunkBytes +
-           threads * (Sorter::kWorkingBytes + Worker::kBytes + lists) +
-           (chunks + kMaxPartial * threads) * sizeof(PlacedPiece) +
-           ChunkMovers<Record>::working_bytes(chunks, Bounds::store_chunks(threads));
+    return Bounds::working_bytes(count, threads, Worker::kBytes);
   }
 
   // Returns how many rounds the team has made.
   std::size_t sort() noexcept {
     std::size_t rounds = 0;
+    stripes_.start(chunks_);
     jobs_.push_back({0, 0, 0, count_, {}, Sorter::Spread::kUnknown, 0, 0});
     for (; !jobs_.empty(); ++rounds) {
       share_team(jobs_, Bounds::most_alone(count_, threads_), threads_);
@@ -120,9 +121,7 @@ class ParallelSort {
   using Worker = TeamWorker<Record, KeyOf, Codec>;
   using Shared = typename Worker::Shared;
   using Bucket = typename Worker::Bucket;
-
-  // The last chunks of the lists of a thread, and of those that buckets which wait have from it.
-  static constexpr std::size_t kMaxPartial = 2 * kMaxBuckets;
+  Chain* lists_of(std::size_t index) const noexcept { return &chains_[index * kMaxBuckets]; }
 
   // The pieces of a job, in order.
   struct PieceCursor {
@@ -160,7 +159,7 @@ class ParallelSort {
     keep_pieces_that_wait();
     for_workers([&](Worker& worker, std::size_t i) {
       const Shared& shared = *worker.shared;
-      if (!shared.closes_up()) return worker.distribute(array_, count_, codec_);
+      if (!shared.closes_up()) return distribute(worker, i);
       if (!kBareKeys<KeyOf> && worker.part < shared.closing.segments)
         movers_.move(shared.closing, worker.part, spare_of(i));
     });
@@ -189,6 +188,11 @@ class ParallelSort {
     sort_buckets();
   }
 
+  void distribute(Worker& worker, std::size_t index) noexcept {
+    if (worker.shared->job.level != 0) return worker.distribute(lists_of(index));
+    worker.distribute_stripes(array_, count_, stripes_, codec_, chains_.get());
+  }
+
   // A codec may count the chunks that each thread moves.
   void note_moved(std::size_t chunks) const noexcept {
     if constexpr (requires { codec_.moved(chunks); }) codec_.moved(chunks);
@@ -201,7 +205,7 @@ class ParallelSort {
     for (const auto& worker : workers_) worker->shared = nullptr;
     for (const Job& job : jobs_) {
       if (job.alone || job.threads == 0) continue;
-      shared_.push_back({job, given, job.range, {}, {}});
+      shared_.push_back({job, given, job.range, {}, {}, {}});
       Shared& shared = shared_.back();
       for (std::size_t i = 0; i < job.threads; ++i) {
         workers_[given + i]->shared = &shared;
@@ -252,8 +256,10 @@ class ParallelSort {
     buckets_.clear();
     std::size_t piece = pieces_.size(), first = chunks_, last = 0;
     store_end_ = Bounds::most_blocks(threads_) * Bounds::block_chunks(threads_);
+    lists_.clear();
     for (Shared& shared : shared_) {
       if (shared.closes_up()) continue;
+      list_stripes(shared);
       std::size_t at = shared.job.begin;
       first = std::min(first, at / kChunk);
       last = std::max(last, std::min((at + shared.job.count) / kChunk + 1, chunks_));
@@ -268,6 +274,15 @@ class ParallelSort {
       broken_bound("vortex: a sort stores more chunks than it has room for: a bug in vortex\n");
     if (!buckets_.empty()) movers_.start(first, last, store_end_);
   }
+  // Of the array in its order, or of the workers that share a job.
+  void list_stripes(Shared& shared) noexcept {
+    const std::size_t before = lists_.size();
+    const bool all = shared.job.level == 0;
+    const auto add = [this](std::size_t i) { lists_.push_back(lists_of(i)); };
+    if (all) stripes_.for_each_made(add);
+    for (std::size_t i = 0; !all && i < shared.job.threads; ++i) add(shared.first_worker + i);
+    shared.lists = std::span<Chain* const>(lists_).subspan(before);
+  }
   Bucket bucket_of(const Shared& shared, unsigned index, std::size_t begin,
                    std::size_t piece) noexcept {
     const Job& of = shared.job;
@@ -275,9 +290,9 @@ class ParallelSort {
     bucket.shared = &shared;
     bucket.index = index;
     std::size_t count = 0, pieces = 0;
-    for (const auto& worker : workers_of(shared)) {
-      count += worker->chains[index].count;
-      pieces += (worker->chains[index].count + kChunk - 1) / kChunk;
+    for (const Chain* lists : shared.lists) {
+      count += lists[index].count;
+      pieces += (lists[index].count + kChunk - 1) / kChunk;
     }
     bucket.job = {piece,
                   pieces,
@@ -305,9 +320,7 @@ class ParallelSort {
   // How many pieces of a bucket have no place in its range.
   std::size_t in_store(const Bucket& bucket) const noexcept {
     std::size_t full = 0;
-    for (const auto& worker : workers_of(*bucket.shared)) {
-      full += worker->chains[bucket.index].count / kChunk;
-    }
+    for (const Chain* lists : bucket.shared->lists) full += lists[bucket.index].count / kChunk;
     return bucket.job.pieces - std::min(full, bucket.slots_end - bucket.slots);
   }
 
@@ -317,9 +330,8 @@ class ParallelSort {
     const bool single = bucket.job.range.low == bucket.job.range.high;
     movers_.place(
         bucket, !(bucket.apart && single), pieces_.data() + bucket.job.first_piece, [&](auto body) {
-          for (const auto& worker : workers_of(*bucket.shared)) {
-            worker->arena.template for_each_chunk<false>(worker->chains[bucket.index], body);
-          }
+          for (const Chain* lists : bucket.shared->lists)
+            workers_.front()->arena.template for_each_chunk<false>(lists[bucket.index], body);
         });
   }
 
@@ -370,12 +382,16 @@ class ParallelSort {
   const std::size_t spare_chunks_;  // of each worker
   const KeptMemory extra_;          // the store, then spare chunks
   ChunkMovers<Record> movers_;
+  TeamStripes stripes_;
+  std::unique_ptr<ChunkNode<Record>[]> nodes_;  // of all workers
+  std::unique_ptr<Chain[]> chains_;             // of each stripe, one for each bucket
   std::vector<PlacedPiece> pieces_;
   std::vector<Job> jobs_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::size_t> blocks_;  // of the store that are free
   // Of the round.
   std::vector<Shared> shared_;
+  std::vector<Chain*> lists_;
   std::vector<Bucket> buckets_;
   std::vector<Job> tasks_;
   std::size_t store_end_ = 0;

@@ -3,14 +3,16 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <span>
 
 #include "vortex/detail/radix/chain_sorter.h"
 #include "vortex/detail/radix/chunk_movers.h"
+#include "vortex/detail/radix/chunk_source.h"
 #include "vortex/detail/radix/sorted_output.h"
 #include "vortex/detail/radix/split.h"
 #include "vortex/detail/radix/team_jobs.h"
+#include "vortex/detail/radix/team_stripes.h"
 
 namespace vortex { inline namespace v0 { namespace detail {
 
@@ -29,6 +31,7 @@ struct TeamWorker {
     std::size_t first_worker;
     KeyRange<Bits> range;  // what the records hold
     Split<Bits> split;
+    std::span<Chain* const> lists;  // for each stripe or part, in order, those of the buckets
     typename Places::ClosingUp closing;
   };
   // A bucket of the round.
@@ -39,14 +42,13 @@ struct TeamWorker {
     bool apart = false;  // waits for a round of its own
   };
 
-  // Its own bytes, at most; with chains, samples, and a share of the round's buckets.
+  // Its own bytes, at most; with samples and a share of the round's buckets.
   static constexpr std::size_t kBytes = std::size_t{64} << 10;
 
   TeamWorker(const Rules& rules, const Codec& codec, Record* spare, std::size_t spare_chunks)
       : arena(nullptr, 0, spare, spare_chunks),
         output(arena, codec),
-        sorter(rules, arena, output),
-        chains(std::make_unique<Chain[]>(kMaxBuckets)) {}
+        sorter(rules, arena, output) {}
 
   // The chunks of the array that lie within the records of a job.
   static std::size_t first_slot(const Job& job) noexcept {
@@ -71,22 +73,27 @@ struct TeamWorker {
     if (job.level > Sorter::kSampledLevels) held = sorter.measure(stripe);
   }
 
-  // Distributes that chain, or its stripe of the array, to its lists.
-  void distribute(Record* array, std::size_t count, const Codec& codec) noexcept {
-    const Job& job = shared->job;
-    const SplitLevel<Bits> level{shared->split};
-    const std::span<Chain> lists(chains.get(), shared->split.buckets);
-    if (job.level == 0) {
-      const std::size_t begin = count / kChunk * part / job.threads;
-      const std::size_t end = count / kChunk * (part + 1) / job.threads;
-      Record* const records = array + begin * kChunk;
-      arena.rebase(records, end - begin);
-      const std::size_t records_end = part + 1 == job.threads ? count : end * kChunk;
-      sorter.scatter_array(records, records_end - begin * kChunk, level, lists, codec);
-    } else if (stripe.count != 0) {
-      sorter.scatter(stripe, level, lists);
-    } else {
-      std::fill(lists.begin(), lists.end(), Chain{});
+  // Distributes that chain to lists.
+  void distribute(Chain* chains) noexcept {
+    const std::span<Chain> lists(chains, shared->split.buckets);
+    if (stripe.count == 0) return void(std::fill(lists.begin(), lists.end(), Chain{}));
+    sorter.scatter(stripe, SplitLevel<Bits>{shared->split}, lists);
+  }
+  // Distributes its stripe of the array, and then of those of others what they have left, as long
+  // as that is worth the lists. `chains` has kMaxBuckets for each stripe.
+  void distribute_stripes(Record* array, std::size_t count, TeamStripes& stripes,
+                          const Codec& codec, Chain* chains) noexcept {
+    const auto [begin, end] = stripes.whole(part);
+    arena.rebase(array + begin * kChunk, end - begin);
+    stripes.begin(part, arena.first_node() - static_cast<std::uint32_t>(begin));
+    const std::size_t lists = shared->split.buckets;
+    // Each list of each stripe may end with a chunk that is not full: spare ones make up for that.
+    std::size_t left = (arena.spare_chunks() - Sorter::kBesidesLists) / lists;
+    for (std::size_t index = part; index != TeamStripes::kNone;) {
+      StripeSource source(array, count, stripes, index);
+      sorter.scatter_array(source, SplitLevel<Bits>{shared->split},
+                           {chains + index * kMaxBuckets, lists}, codec);
+      index = --left == 0 ? TeamStripes::kNone : stripes.help(part, std::max(lists, kLeastHelp));
     }
   }
 
@@ -119,10 +126,33 @@ struct TeamWorker {
   std::size_t part = 0;
   Chain stripe;
   KeyRange<Bits> held;
-  std::unique_ptr<Chain[]> chains;  // one for each bucket
 
  private:
   static constexpr std::size_t kChunk = ChunkArena<Record>::kChunkRecords;
+  // Chunks that are worth taking from another.
+  static constexpr std::size_t kLeastHelp = 4 * TeamStripes::kStep;
+
+  class StripeSource final : public ChunkSource<Record> {
+   public:
+    StripeSource(Record* array, std::size_t count, TeamStripes& stripes, std::size_t index) noexcept
+        : array_(array), count_(count), stripes_(stripes), index_(index) {}
+
+    bool next(ChunkRow<Record>& to) noexcept override {
+      const auto [begin, end] = stripes_.take(index_);
+      to = {array_ + begin * kChunk, end - begin,
+            static_cast<std::uint32_t>(begin) + stripes_.shift(index_)};
+      return begin != end;
+    }
+    Piece<Record> rest() noexcept override {
+      return {array_ + count_ / kChunk * kChunk, stripes_.is_last(index_) ? count_ % kChunk : 0};
+    }
+
+   private:
+    Record* const array_;
+    const std::size_t count_;
+    TeamStripes& stripes_;
+    const std::size_t index_;
+  };
 };
 
 }}}  // namespace vortex::v0::detail
