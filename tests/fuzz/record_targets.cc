@@ -4,11 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tests/fuzz/targets.h"
@@ -268,7 +270,16 @@ void plan_and_sort(Options options, std::uint64_t all_bytes, bool traced, const 
     return;
   }
   if (traced) options.trace = folder().file("trace");
-  const SortReport report = sort(options);
+  SortReport report;
+  try {
+    report = sort(options);
+  } catch (const Error& error) {
+    // An input of zeros is one line, which may be too long for the memory.
+    ASSERT_TRUE((std::is_same_v<Options, LineSortOptions>));
+    ASSERT_EQ(error.code().value(), EMSGSIZE) << error.what();
+    ASSERT_GT(all_bytes, options.resources.memory_bytes / 8);
+    return;
+  }
   // A merge that has given the first records reads no further.
   ASSERT_LE(report.input_bytes, all_bytes);
   if (!options.merge_inputs || options.resources.first_records == 0) {

@@ -93,6 +93,11 @@ TYPED_TEST(SortOf, FaultsHappenToEveryRequest) {
             std::make_shared<FaultAt>(k, what.fault, what.operation, what.fault.error == ENOSPC));
         std::string message;
         ASSERT_EQ(sort.run(&message), what.harmless ? 0 : what.fault.error) << message;
+        if (what.harmless) continue;
+        ASSERT_NE(message.find(what.operation == Operation::kRead ? "reading " : "writing "),
+                  message.npos);
+        ASSERT_NE(message.find("'/"), message.npos) << message;
+        ASSERT_NE(message.find(" at byte "), message.npos) << message;
       }
     }
   }

@@ -3,8 +3,8 @@
 
   memory_group.py MIB COMMAND...    tells how it ended, its peak and its processor time
 
-The group is made beneath that of this process, whichever hierarchy has the controller of memory; it takes
-the right to make one. The page cache that a command fills counts, and is given up at the limit; what is
+The group is made beneath that of this process, whichever hierarchy has the controller of memory; or beside it, as in
+version 2 a group that has processes gives none to those beneath. It takes the right to make one. The page cache that a command fills counts, and is given up at the limit; what is
 killed there tells that the command's own memory was more.
 """
 
@@ -37,29 +37,37 @@ class MemoryGroup:
 
     def __init__(self, limit):
         self.limit = limit
-        self.version, parent = self.find()
-        self.folder = parent / f"vortex-{os.getpid()}"
-        try:
-            self.folder.mkdir()
-            names = self.LIMITS[self.version]
-            (self.folder / names[0]).write_text(str(limit))
-            if (self.folder / names[1]).exists():  # where the kernel accounts for swap
-                (self.folder / names[1]).write_text(str(limit if self.version == 1 else 0))
-        except OSError as error:
-            self.close()
-            raise Refused(f"no control group in {parent}: {error.strerror}") from error
+        self.version, parents = self.find()
+        refusals = []
+        for parent in parents:
+            self.folder = parent / f"vortex-{os.getpid()}"
+            try:
+                self.folder.mkdir()
+                self._limit()
+                return
+            except OSError as error:
+                self.close()
+                refusals.append(f"no control group in {parent}: {error.strerror}")
+        raise Refused("; ".join(refusals))
+
+    def _limit(self):
+        limit, swap, _ = (self.folder / name for name in self.LIMITS[self.version])
+        with open(limit, "r+", encoding="ascii") as file:  # would be made where it is not there
+            file.write(str(self.limit))
+        if swap.exists():  # where the kernel accounts for swap
+            swap.write_text(str(self.limit if self.version == 1 else 0))
 
     @staticmethod
     def find():
         for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
             if "memory" in controllers.split(","):
-                return 1, pathlib.Path("/sys/fs/cgroup/memory" + path)
+                return 1, [pathlib.Path("/sys/fs/cgroup/memory" + path)]
             if not controllers:
                 folder = pathlib.Path("/sys/fs/cgroup" + path)
                 there = folder / "cgroup.controllers"
                 if there.exists() and "memory" in there.read_text().split():
-                    return 2, folder
+                    return 2, [folder] + [folder.parent] * (path != "/")
         raise Refused("no hierarchy of control groups has the controller of memory")
 
     def run(self, command, **more):
