@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -60,9 +61,14 @@ std::array<char, 16> random_seed(const std::optional<std::string>& source) {
   return seed;
 }
 
+// A key with letters of its own has none of those of the command line.
 bool is_random(const LineKeyOptions& keys) {
-  bool random = keys.letters.find('R') != std::string::npos;
-  for (const std::string& key : keys.keys) random |= key.find('R') != std::string::npos;
+  const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  bool random = keys.keys.empty() && keys.letters.find('R') != std::string::npos;
+  for (const std::string& key : keys.keys) {
+    const std::string& letters = std::ranges::any_of(key, is_letter) ? key : keys.letters;
+    random |= letters.find('R') != std::string::npos;
+  }
   return random;
 }
 

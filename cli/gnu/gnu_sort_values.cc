@@ -88,7 +88,8 @@ std::uint64_t parse_count(std::string_view text, const char* option) {
 
 std::uint64_t parse_memory(std::string_view text, const char* option) {
   std::string_view rest = text;
-  const std::optional<Number> number = take_number(rest);
+  std::optional<Number> number = take_number(rest);
+  if (!number && text.find_first_of("EgGkKmMPtTYZ") == 0) number = Number{.value = 1};
   if (!number) throw UsageError(fmt::format("invalid {} argument '{}'", option, printable(text)));
   const auto refuse_too_large = [&] {
     throw UsageError(fmt::format("{} argument '{}' too large", option, printable(text)));

@@ -17,6 +17,7 @@
 #include "cli/common/error_message.h"
 #include "cli/common/process.h"
 #include "cli/common/suggestion.h"
+#include "cli/verbs/operands.h"
 #include "cli/verbs/verbs.h"
 #include "vortex/error.h"
 #include "vortex/external_sort.h"
@@ -347,6 +348,7 @@ int parse_and_run(int argc, char** argv) {
   add_split(program, for_split);
   add_check(program, for_check);
   add_info(program, for_info);
+  keep_bracketed_names(program, argc, argv);
   try {
     program.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -488,6 +488,31 @@ def test_sorter(rng, size):
         iter(sorter)
 
 
+def test_sorters_cast_without_loss():
+    sorter = vortex.Sorter(np.float64, memory=MEMORY)
+    sorter.push([3, 1 << 60])
+    sorter.push(np.array([2.0, np.nan], np.float32))
+    for lost in (np.array([2**53 + 1]), np.array([2**63 - 1]), np.array([2**64 - 1], np.uint64), np.array([2**60 + 1])):
+        with pytest.raises(TypeError, match="does not hold"):
+            sorter.push(lost)
+    np.testing.assert_array_equal(np.concatenate(list(sorter)), [2, 3, 1 << 60, np.nan])
+    pairs = vortex.Sorter(np.dtype([("a", "f8"), ("b", "i8")]), memory=MEMORY)
+    pairs.push(np.array([(3, 2)], [("a", "i8"), ("b", "i4")]))
+    with pytest.raises(TypeError, match="does not hold"):
+        pairs.push(np.array([(2**53 + 1, 2)], [("a", "i8"), ("b", "i8")]))
+    with pytest.raises(TypeError, match="fields"):
+        pairs.push(np.array([(3, 2)], [("b", "f8"), ("a", "i8")]))
+    assert next(iter(pairs)).tolist() == [(3.0, 2)]
+
+
+def test_names_of_one_hyphen_and_of_bytes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.array([2, 1], np.uint32).tofile("in")
+    vortex.sort_file(b"in", "-", dtype="u4", memory=MEMORY)
+    vortex.sort_file("-", b"out", dtype="u4", memory=MEMORY)
+    assert np.fromfile("out", np.uint32).tolist() == [1, 2]
+
+
 def test_sorter_of_structures(rng):
     a = np.zeros(10000, [("k", "i2"), ("v", "u4")])
     a["k"], a["v"] = rng.integers(-9, 9, a.size), np.arange(a.size)

@@ -25,7 +25,7 @@ def name_of(path: Path) -> str:
     name = os.fsdecode(os.fspath(path))
     if "\0" in name:
         raise ValueError(f"{name!r} is the name of no file")
-    return name
+    return "./-" if name == "-" else name  # which would be standard input or output
 
 
 class naming:  # noqa: N801

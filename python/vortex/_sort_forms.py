@@ -30,7 +30,7 @@ class SortReport(NamedTuple):
 def _names_of(paths: Sequence[Path] | Path | None) -> list[str]:
     if paths is None:
         return []
-    if isinstance(paths, (str, os.PathLike)):
+    if isinstance(paths, (str, bytes, os.PathLike)):
         return [name_of(paths)]
     return [name_of(path) for path in paths]
 

@@ -189,6 +189,27 @@ def check(
     return None
 
 
+def _is_kept(array: npt.NDArray[Any], cast: npt.NDArray[Any]) -> bool:
+    """Whether all numbers are the same after a cast that numpy calls safe: large integers may not be in floats."""
+    if array.dtype.names is not None:
+        return all(_is_kept(array[name], cast[name]) for name in array.dtype.names)
+    bits = 8 * array.itemsize - (array.dtype.kind == "i")
+    if array.dtype.kind not in "iu" or cast.dtype.kind != "f" or np.finfo(cast.dtype).nmant >= bits:
+        return True
+    with np.errstate(invalid="ignore"):
+        back = cast.astype(array.dtype)
+    return bool(np.all((cast < 2.0**bits) & (back == array)))
+
+
+def _cast(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    if array.dtype.names != dtype.names:
+        raise TypeError(f"fields {array.dtype.names} are not those of the sorter, {dtype.names}")
+    cast = array.astype(dtype, casting="safe", copy=False)
+    if not _is_kept(array, cast):
+        raise TypeError(f"{dtype} does not hold all of these {array.dtype}")
+    return cast
+
+
 class Sorter:
     """Sorts more than memory holds: push arrays, then go through sorted arrays.
 
@@ -236,7 +257,7 @@ class Sorter:
             raise ValueError("records were sorted already: push all of them first")
         array = array_of(data)
         if array.dtype != self.dtype:
-            array = array.astype(self.dtype, casting="safe", copy=False)
+            array = _cast(array, self.dtype)
         array = np.ascontiguousarray(array, self.dtype)
         if array.size:
             self._sorter.push(array.reshape(-1).view(np.uint8))

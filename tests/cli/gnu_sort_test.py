@@ -295,7 +295,7 @@ class Files(Comparison):
         for arguments in (["a"], ["-m", "b", "b"], ["-c", "b"], ["-u", "-"]):
             self.compare("-T", "missing", *arguments, stdin=b"2\n1\n")
         self.put("many", b"".join(b"%d\n" % i for i in range(1000000)))
-        for size in "1M", "0", "0%":
+        for size in "1M", "0", "0%", "M", "k":
             self.compare("-T", "missing", "-S", size, "many", errors=False)
 
     def test_standard_input_that_is_a_file_is_left_at_its_end(self):
@@ -349,6 +349,10 @@ class Files(Comparison):
         self.compare("-R", "-u", "--random-source=source", stdin=lines)
         self.compare("-R", "--random-source=missing", stdin=lines)
         self.compare("-R", "--random-source=/dev/null", stdin=lines)
+        # Where no key is random it is not looked at.
+        self.compare("-R", "-k1n", "--random-source=missing", stdin=lines)
+        self.compare("-R", "-k1b", "--random-source=missing", stdin=lines)
+        self.compare("-R", "-k1,1", "-k1n", "--random-source=missing", stdin=lines)
         shuffled = self.run_sort(OURS, ["-R"], lines).stdout
         self.assertEqual(sorted(shuffled.split()), sorted(lines.split()))
         groups = [line for i, line in enumerate(shuffled.split())
@@ -364,7 +368,7 @@ class Refusals(Comparison):
                 ["-dn"], ["-n", "-M"], ["-hV"], ["-k1,1iM"], ["-gn", "-r"], ["-t", "ab"], ["-t", ""],
                 ["-t,", "-t:"], ["-S", "abc"], ["-S1x"], ["-S", "99999999999999999999"], ["-S1%%"],
                 ["-S", "99999999999999999999%"], ["-S", "9999999999999999999%"],
-                ["-S10e"], ["-S1p"], ["-S1z"], ["-S1y"], ["-S1B"],
+                ["-S10e"], ["-S1p"], ["-S1z"], ["-S1y"], ["-S1B"], ["-Sb"], ["-S%"], ["-S", " M"], ["-Sg"], ["-SMM"],
                 ["-o", "x", "-o", "y"], ["-cC"], ["-c", "a", "b"], ["-C", "-o", "x", "a"],
                 ["--parallel=0"], ["--parallel=x"], ["--batch-size=x"], ["--sort=n"], ["missing"], ["-c", "missing"], ["a", "missing"], ["-m", "missing"],
                 ["--parallel=-1"], ["--parallel=1x"], ["--batch-size=-1"], ["-S", "-1"], ["-S", "16E"],

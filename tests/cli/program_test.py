@@ -230,6 +230,28 @@ class Check(Program):
         self.assertEqual(len(done.stderr.decode().splitlines()), 1)
 
 
+class Names(Program):
+    # CLI11 would take them for lists of other names.
+    def test_in_brackets(self):
+        for name, other in (("[x]", "x"), ("[a,b]", "a"), ("[]", "none"), ("{}", "none"), ("[[x]]", "[x]")):
+            self.put(other, b"zzzz")
+            for inputs in ([name], ["--", name], ["-vS", "8M", name]):
+                self.put(name, b"bbbbaaaa")
+                self.run_vortex("sort", "--form", "u32be", "-o", name, *inputs)
+                self.assertEqual(self.bytes_of(name), b"aaaabbbb")
+                self.assertEqual(self.check("--form", "u32be", name)["records"], 2)
+            self.run_vortex("split", "--form", "u32be", "-n", 1, "-o", "part", name)
+            self.assertEqual(self.bytes_of("part.00000"), b"aaaabbbb")
+            self.run_vortex("gen", name, "-n", 3, "--form", "u32be")
+            self.assertEqual(len(self.bytes_of(name)), 12)
+            self.assertEqual(self.bytes_of(other), b"zzzz")
+
+    def test_values_in_brackets_are_kept(self):
+        self.put("in", b"[b],c\n1,2\n0,3\n")
+        self.run_vortex("sort", "--csv", "--header", 1, "-k", "[b]", "in", "-o", "out")
+        self.assertEqual(self.bytes_of("out"), b"[b],c\n0,3\n1,2\n")
+
+
 class Sort(Program):
     def sort(self, *arguments):
         return json.loads(self.run_vortex("sort", *arguments, "--json").stdout)
