@@ -310,14 +310,17 @@ void AnyOrderStream::cut_off(std::uint64_t length) noexcept {
 
 // ---- System calls.
 
+void AnyOrderStream::expect_within(std::uint64_t offset, std::size_t bytes) const {
+  const std::uint64_t length = transfers_.length();
+  if (offset <= length && bytes <= length - offset) return;
+  throw Error(ERANGE, "stream '" + name() + "': cannot place " + std::to_string(bytes) +
+                          " bytes at offset " + std::to_string(offset) + ": the data end at " +
+                          std::to_string(length));
+}
+
 void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes, Access access) {
   if (bytes == 0) return;
-  const std::uint64_t length = transfers_.length();
-  if (offset > length || bytes > length - offset) {
-    throw Error(ERANGE, "stream '" + name() + "': cannot place " + std::to_string(bytes) +
-                            " bytes at offset " + std::to_string(offset) + ": the data end at " +
-                            std::to_string(length));
-  }
+  expect_within(offset, bytes);
   const std::uint64_t first = offset / block_bytes_;
   const std::uint64_t last = (offset + bytes - 1) / block_bytes_;
   if (last - first >= kept_) {
@@ -328,6 +331,7 @@ void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes, Access ac
   Failure failed;
   {
     ServiceLock lock(*this);
+    expect_within(offset, bytes);  // the length may have changed
     forget_refusal();
     for (std::uint64_t index = first; index <= last; ++index) {
       HeldBlock* const held = held_.find(index);
@@ -344,6 +348,7 @@ void AnyOrderStream::prefault(std::uint64_t offset, std::size_t bytes, Access ac
 }
 
 const std::byte* AnyOrderStream::home_of(const void* at) noexcept {
+  if (inherited()) return nullptr;  // by a forked child, in which others may hold the lock
   std::lock_guard lock(mutex());
   const auto* const byte = static_cast<const std::byte*>(at);
   if (byte < base() || byte >= base() + reserved_bytes()) return nullptr;

@@ -107,6 +107,8 @@ class VORTEX_EXPORT AnyOrderStream final : public Stream {
   bool refuse_write(std::uint64_t offset) noexcept;
   bool serve_placed(HeldBlock& held, Access access, std::uint64_t offset) noexcept;
   bool serve_end(Access access, std::uint64_t offset) noexcept;
+  // Throws Error: ERANGE.
+  void expect_within(std::uint64_t offset, std::size_t bytes) const;
   bool serve_block(Access access, std::uint64_t index, std::uint64_t offset) noexcept;
   Cursor* notice(std::uint64_t index) noexcept;
   void move(Cursor& cursor, std::uint64_t index) noexcept;

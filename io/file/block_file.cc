@@ -304,8 +304,10 @@ void BlockFile::write_all(std::string_view bytes) {
   const os::WithoutWriteSignals without;
   while (!bytes.empty()) {
     const ssize_t written = write(descriptor(), bytes.data(), bytes.size());
-    if (written >= 0) {
+    if (written > 0) {
       bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (written == 0) {
+      fail("nothing was written to", EIO);
     } else if (!try_again(descriptor(), POLLOUT)) {
       fail("write failed:");
     }
@@ -355,7 +357,15 @@ void publish_together(const std::vector<BlockFile*>& files, bool durable) {
                                             " parts are in place, and the others are as they were");
     }
   }
-  for (BlockFile* const file : files) file->settle_name(durable);
+  std::exception_ptr first;
+  for (BlockFile* const file : files) {
+    try {
+      file->settle_name(durable);
+    } catch (...) {  // the names of the others are to be on the disk nevertheless
+      if (first == nullptr) first = std::current_exception();
+    }
+  }
+  if (first != nullptr) std::rethrow_exception(first);
 }
 
 }}  // namespace vortex::v0

@@ -67,6 +67,12 @@ void BlockFile::expect_possible(std::uint64_t bytes, const char* operation) cons
 void BlockFile::allocate(std::uint64_t bytes) {
   if (bytes == 0 || !seekable_) return;
   expect_possible(bytes, "reserve");
+  struct stat status {};
+  if (fstat(descriptor(), &status) == 0 && S_ISBLK(status.st_mode)) {
+    if (bytes <= length_) return;
+    throw Error(ENOSPC, "reserve " + format_bytes(bytes) + " for '" + name_ + "': the device has " +
+                            format_bytes(length_));
+  }
   // Asked for too much, file systems first hand out all they have.
   const std::optional<std::uint64_t> room = room_bytes();
   if (room && bytes > *room) {
@@ -120,8 +126,10 @@ void BlockFile::truncate(std::uint64_t bytes) {
 }
 
 bool BlockFile::punch_hole(std::uint64_t offset, std::uint64_t bytes) noexcept {
-  return fallocate(descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                   static_cast<off_t>(offset), static_cast<off_t>(bytes)) == 0;
+  return os::uninterrupted([&] {
+           return fallocate(descriptor(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                            static_cast<off_t>(offset), static_cast<off_t>(bytes));
+         }) == 0;
 }
 
 }}  // namespace vortex::v0

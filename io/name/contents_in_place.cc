@@ -35,7 +35,8 @@ bool copy_by_hand(int from, int to, off_t at, off_t end) {
       const ssize_t now =
           pwrite(to, batch.get() + written, static_cast<std::size_t>(read - written), at + written);
       if (now < 0 && errno == EINTR) continue;
-      if (now < 0) return false;
+      if (now == 0) errno = EIO;
+      if (now <= 0) return false;
       written += now;
     }
     at += read;

@@ -1,5 +1,8 @@
 #include "lines/job/few_lines.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "lines/record/record_keys.h"
@@ -52,6 +55,13 @@ std::size_t arena_bytes(const LineSortOptions& options, const LineInputs& inputs
   return static_cast<std::size_t>(std::min(std::max(wanted, at_least), most));
 }
 
+// Of a write, which a stop has to end.
+bool may_wait(const std::string& output) noexcept {
+  struct stat status {};
+  const int error = output == "-" ? fstat(STDOUT_FILENO, &status) : stat(output.c_str(), &status);
+  return error == 0 && !S_ISREG(status.st_mode);
+}
+
 }  // namespace
 
 bool FewLines::may_do(const LineSortOptions& options, const LineInputs& inputs) {
@@ -60,7 +70,9 @@ bool FewLines::may_do(const LineSortOptions& options, const LineInputs& inputs) 
          !resources.progress && !resources.open_disk && resources.block_bytes == 0 &&
          resources.caching == Caching::kAuto &&
          (resources.memory_bytes == 0 || resources.memory_bytes >= kLeastMemory) &&
-         !resources.stop.stop_requested() && known_bytes(inputs) <= most_text_of(options);
+         !resources.stop.stop_requested() &&
+         !(resources.stop.stop_possible() && may_wait(options.output)) &&
+         known_bytes(inputs) <= most_text_of(options);
 }
 
 FewLines::FewLines(const LineSortOptions& options, const LineInputs& inputs)

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -22,6 +23,7 @@
 #include "tests/fault/told_failures.h"
 #include "tests/io/setting.h"
 #include "tests/support/error_of.h"
+#include "tests/support/loop_device.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
@@ -784,6 +786,22 @@ TEST_P(FileArrays, AFlushOfWhatDidNotChangeWritesNothing) {
   const std::uint64_t written = array->statistics().sink.bytes;
   for (int i = 0; i < 3; ++i) array->flush(Flush::kWritten);
   EXPECT_EQ(array->statistics().sink.bytes, written);
+}
+
+// A file system of devices, whose room is another, has the device's name.
+TEST(FileArrayOfADevice, HasTheRoomOfTheDevice) {
+  const test::TemporaryFolder folder;
+  std::ofstream(folder.file("image"), std::ios::binary) << std::string(64 * kBlock, '\0');
+  const test::LoopDevice device(folder.file("image"));
+  if (device.path().empty()) {
+    END_TEST_WITHOUT(test::Environment::kLoopDevices, test::LoopDevice::kRefusal);
+  }
+  FileArray<char> array(device.path(), {.block_bytes = kBlock});
+  ASSERT_EQ(array.size(), 64 * kBlock);
+  array.allocate(1001);
+  array.allocate(64 * kBlock);
+  EXPECT_EQ(test::error_of([&] { array.allocate(64 * kBlock + 1); }), ENOSPC);
+  EXPECT_EQ(array.data()[64 * kBlock - 1], '\0');
 }
 
 TEST(FileArrayOnAFullDisk, IsAnErrorAndLosesNothing) {

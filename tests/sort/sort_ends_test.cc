@@ -1,16 +1,21 @@
 // However a sort of files ends, with fixed records and with lines: by the error of a disk, a stop,
 // an exception of its caller, or options that are refused. Nothing is lost, and nothing is left.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <stdexcept>
 #include <stop_token>
 #include <thread>
@@ -317,6 +322,39 @@ TYPED_TEST(SortOf, AWaitForAPipeIsEnded) {
     writer.join();
     EXPECT_FALSE(exists(files.output()));
   }
+}
+
+// Of what is sorted at once, too. Where the sort does not end, what it writes is read after a
+// minute.
+TYPED_TEST(SortOf, AWaitForAReaderIsEnded) {
+  SmallSort<TypeParam> sort(true);
+  sort.options.resources = {};
+  sort.options.resources.memory_bytes = 64 << 20;
+  sort.options.inputs = {sort.files.file("small")};
+  sort.input.resize(std::min<std::size_t>(sort.input.size(), 36 * 10'000));
+  write_file(sort.options.inputs[0], sort.input);
+  sort.options.output = sort.files.file("pipe");
+  ASSERT_EQ(mkfifo(sort.options.output.c_str(), 0600), 0);
+  const int pipe = ::open(sort.options.output.c_str(), O_RDWR | O_NONBLOCK);
+  ASSERT_GE(pipe, 0);
+  ASSERT_GE(fcntl(pipe, F_SETPIPE_SZ, 4096), 4096);
+  std::stop_source stop;
+  sort.options.resources.stop = stop.get_token();
+  std::promise<void> ended;
+  std::thread reader([&, has_ended = ended.get_future()] {
+    pollfd written{pipe, POLLIN, 0};
+    EXPECT_EQ(poll(&written, 1, 60'000), 1);
+    stop.request_stop();
+    std::array<char, 4096> read_too_late;
+    while (has_ended.wait_for(std::chrono::minutes(1)) != std::future_status::ready) {
+      while (read(pipe, read_too_late.data(), read_too_late.size()) > 0) {
+      }
+    }
+  });
+  EXPECT_TRUE(fails([&] { TypeParam::sort(sort.options); }, ECANCELED));
+  ended.set_value();
+  reader.join();
+  close(pipe);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/child_process.h"
 #include "tests/support/error_of.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/words.h"
@@ -388,6 +389,17 @@ TEST_P(CommitStreamTest, MemoryIsTheBlocksAndNothingElse) {
   constexpr std::size_t kSlack = std::size_t{1} << 20;  // a stack, page tables
   EXPECT_LT(after.peak_resident_bytes, before.resident_bytes + 7 * kBlockBytes + kSlack);
   EXPECT_LT(after.page_table_bytes, before.page_table_bytes + kSlack);
+}
+
+// Nobody would ever write there.
+TEST(CommitStream, InAForkedChildNothingIsWaitedFor) {
+  CommitStream<std::uint64_t> stream(small(4, 1, 1));
+  write_words(stream.writer_data(), 0, kWords);
+  test::expect_in_child([&] {
+    alarm(60);
+    if (error_of([&] { (void)stream.reader_data(); }) != EFAULT) return 1;
+    return error_of([&] { stream.finish(kWords); }) == EFAULT ? 0 : 2;
+  });
 }
 
 }  // namespace

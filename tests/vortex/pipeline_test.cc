@@ -310,6 +310,18 @@ TEST(PipelineTest, EndsOfAForkedChildLeaveThePoolAlone) {
   });
 }
 
+TEST(PipelineTest, AForkedChildDoesNotWaitForALength) {
+  PipelineOptions options = by(Way::kMoves, small(6, 1, 1));
+  options.pool = pool_for(Way::kMoves, 16);
+  if (test::kThreadSanitizer) options.pool->wait_until_warm();
+  Pipeline<std::uint64_t> pipeline(options);
+  auto in = pipeline.reader();
+  test::expect_in_child([&] {
+    alarm(60);
+    return test::error_of([&] { (void)in.wait_size(); }) == EFAULT ? 0 : 1;
+  });
+}
+
 // Wherever they are when the ends go, and whichever goes first.
 TEST(PipelineTest, BlocksThatCannotComeHomeAreGivenUp) {
   for (const bool writer_first : {false, true}) {

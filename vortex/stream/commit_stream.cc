@@ -27,6 +27,12 @@ constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
 
 constexpr std::size_t kMaxSlots = std::size_t{1} << 20;
 
+// In a forked child nobody writes, and others may hold the lock.
+[[noreturn]] void refuse_in_child(const std::string& name) {
+  throw Error(EFAULT,
+              "stream '" + name + "': used in a forked child, which does not inherit streams");
+}
+
 enum class CommitState : std::uint8_t { kReserved, kCommitted, kGuarded };
 
 // A writer that goes through its blocks out of order spreads them over L more.
@@ -194,6 +200,7 @@ Stream::Window CommitStreamBase::window() const noexcept { return state_->touche
 
 std::optional<std::uint64_t> CommitStreamBase::length_bytes() const noexcept {
   State& s = *state_;
+  if (inherited()) return std::nullopt;
   auto* self = const_cast<CommitStreamBase*>(this);
   std::lock_guard lock(self->mutex());
   return s.length == kUnknown ? std::nullopt : std::optional(s.length);
@@ -331,6 +338,7 @@ bool CommitStreamBase::decommit(std::uint64_t index, std::uint64_t offset) noexc
 
 const std::byte* CommitStreamBase::reader_bytes() {
   State& s = *state_;
+  if (inherited()) refuse_in_child(name());
   {
     std::lock_guard lock(mutex());
     await(s.readable, 0, [&s] { return s.is_full(1); });
@@ -341,6 +349,7 @@ const std::byte* CommitStreamBase::reader_bytes() {
 
 void CommitStreamBase::finish_bytes(std::uint64_t length) {
   State& s = *state_;
+  if (inherited()) refuse_in_child(name());
   {
     std::lock_guard lock(mutex());
     failure().throw_if_failed();

@@ -57,6 +57,7 @@ std::uint64_t InputStreamBase::readable_bytes(std::uint64_t offset) const {
 }
 
 const std::byte* InputStreamBase::home_of(const void* at) noexcept {
+  if (inherited()) return nullptr;  // by a forked child, in which others may hold the lock
   std::lock_guard lock(mutex());
   return window_->home_of(at);
 }

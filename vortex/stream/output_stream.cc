@@ -42,6 +42,7 @@ OutputStreamBase::~OutputStreamBase() {
 }
 
 const std::byte* OutputStreamBase::home_of(const void* at) noexcept {
+  if (inherited()) return nullptr;  // by a forked child, in which others may hold the lock
   std::lock_guard lock(mutex());
   return window_->home_of(at);
 }

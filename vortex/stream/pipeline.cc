@@ -56,6 +56,10 @@ class BlockChannel final : public Channel {
   std::uint64_t sleeps() const noexcept override { return readable_.sleeps() + writable_.sleeps(); }
 
   std::uint64_t wait_length() override {
+    if (pool_->inherited()) {
+      throw Error(EFAULT, "channel '" + options_.name +
+                              "': used in a forked child, which does not inherit streams");
+    }
     return await(readable_, [&]() -> std::optional<std::uint64_t> {
       if (const auto known = length()) return known;
       for (const Status& reason : {stopped(reading_closed_), broken()}) {
