@@ -140,11 +140,13 @@ int vtx_check_lines(const vtx_file_sort* files, const vtx_line_format* format,
   return answer(thread_error(), [&] {
     expect_place(disorder);
     auto found = vortex::check_lines(sort_options_of(files, format, resources));
-    *disorder = {};
-    if (!found) return;
-    const vortex::LineDisorder& kept = keep(std::move(*found));
-    tell_fields(kept, *disorder);
-    disorder->bytes = kept.text.size();
+    vtx_line_disorder told = {};
+    if (found) {
+      const vortex::LineDisorder& kept = keep(std::move(*found));
+      tell_fields(kept, told);
+      told.bytes = kept.text.size();
+    }
+    *disorder = told;
   });
 }
 

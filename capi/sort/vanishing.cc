@@ -117,23 +117,27 @@ void expect_buckets(const vtx_vanishing& array, vtx_bucket* const* buckets, std:
 class Partition {
  public:
   Partition(vtx_vanishing& array, vtx_bucket* const* buckets, std::size_t count)
-      : array_(array), buckets_(buckets), bytes_(count), opened_(count) {}
+      : array_(array),
+        buckets_(buckets),
+        places_(std::min(records_of_block(), array.count())),
+        bytes_(count),
+        opened_(count) {
+    require(detail::BlockRanges::open(array.array, 0, array.array.size()),
+            "its array cannot be opened");
+  }
 
   // Passes the records on a block at a time, and gives their blocks back.
   void run(vtx_bucket_function bucket_of, void* context) {
     const std::size_t record = array_.record_bytes;
     const std::size_t count = array_.count();
-    const std::size_t part = std::max<std::size_t>(block_bytes() / record, 1);
-    std::vector<std::uint32_t> places(std::min(part, count));
-    require(detail::BlockRanges::open(array_.array, 0, array_.array.size()),
-            "its array cannot be opened");
+    const std::size_t part = records_of_block();
     for (std::size_t at = 0; at < count; at += part) {
       const std::size_t here = std::min(part, count - at);
       const std::byte* const records = array_.array.bytes() + at * record;
       const int result =
-          call_back([&] { return bucket_of(context, records, here, places.data()); });
+          call_back([&] { return bucket_of(context, records, here, places_.data()); });
       if (result != 0) throw_returned("the function of the buckets", result, ECANCELED);
-      for (std::size_t i = 0; i < here; ++i) put(records + i * record, places[i]);
+      for (std::size_t i = 0; i < here; ++i) put(records + i * record, places_[i]);
       require(detail::BlockRanges::give_back(array_.array, 0, (at + here) * record),
               "a block cannot be moved");
     }
@@ -145,6 +149,9 @@ class Partition {
 
  private:
   std::size_t block_bytes() const noexcept { return array_.array.pool().block_bytes(); }
+  std::size_t records_of_block() const noexcept {
+    return std::max<std::size_t>(block_bytes() / array_.record_bytes, 1);
+  }
 
   void put(const std::byte* record, std::uint32_t place) {
     if (place >= bytes_.size()) {
@@ -164,6 +171,7 @@ class Partition {
 
   vtx_vanishing& array_;
   vtx_bucket* const* const buckets_;
+  std::vector<std::uint32_t> places_;  // of the records of a block
   std::vector<std::uint64_t> bytes_;   // of each bucket
   std::vector<std::uint64_t> opened_;  // each can be written up to here
 };

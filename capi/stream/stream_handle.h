@@ -36,9 +36,10 @@ class StreamHandle : public Handle {
   int statistics(vtx_stream_counts* counts) noexcept {
     return answer(*this, [&] {
       expect_place(counts);
-      *counts = {};
-      tell_fields(stream().statistics(), *counts);
-      tell_more(*counts);
+      vtx_stream_counts told = {};
+      tell_fields(stream().statistics(), told);
+      tell_more(told);
+      *counts = told;
     });
   }
 

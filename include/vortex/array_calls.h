@@ -252,7 +252,8 @@ template <typename Chunks>
 using RecordOfChunks = std::ranges::range_value_t<ChunkOf<Chunks>>;
 template <typename T>
 concept ArrayChunks = std::ranges::input_range<T> && std::ranges::contiguous_range<ChunkOf<T>> &&
-    std::ranges::sized_range<ChunkOf<T>> && std::is_trivially_copyable_v<RecordOfChunks<T>>;
+    std::ranges::borrowed_range<ChunkOf<T>> && std::ranges::sized_range<ChunkOf<T>> &&
+    std::is_trivially_copyable_v<RecordOfChunks<T>>;
 
 // Calls sort(std::span) with the records of all chunks.
 template <ArrayChunks Chunks, typename Sort>

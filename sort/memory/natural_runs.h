@@ -213,6 +213,7 @@ class NaturalRuns {
     }
     // First, so that the memory of the two is not held together.
     if (rest != 0) {
+      runs_.reserve(runs_.size() + 1);  // before anything moves
       sort_rest(records_ + end_, rest);
       runs_.push_back({records_ + end_, rest});
     }

@@ -103,7 +103,7 @@ bool sort_in_caches(Bits* words, std::size_t count, bool floats, const Codec& co
 // that is faster than distributing them: of 2^25 words, nine of ten equal, one thread takes 1.7 ns
 // a word, and two that distribute them 2.2.
 template <typename Bits, typename Codec>
-bool sort_repeated(Bits* words, std::size_t count, const Codec& codec, unsigned threads) noexcept {
+bool sort_repeated(Bits* words, std::size_t count, const Codec& codec, unsigned threads) {
   constexpr std::size_t kMost = std::size_t{1} << 27;
   constexpr unsigned kMostThreads = 2;
   if (sizeof(Bits) == 8 || isa_in_use() != Isa::kAvx2 || count <= kMaxQuickWords || count > kMost ||

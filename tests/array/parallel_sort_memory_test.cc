@@ -18,6 +18,7 @@
 
 #include "sort/arrays/nth_key.h"
 #include "sort/arrays/numbers.h"
+#include "tests/array/instruction_sets.h"
 #include "tests/support/cases.h"
 #include "tests/support/random_seed.h"
 #include "vortex/array_calls.h"
@@ -218,6 +219,40 @@ TEST(ParallelSortMemory, WithoutMemoryNothingHasMoved) {
   }
   EXPECT_GT(refusals, 20u);
   EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end()));
+}
+
+// Whichever allocation fails, nothing has moved.
+template <typename Key>
+std::size_t expect_unmoved_without_memory(const std::vector<Key>& keys, unsigned threads) {
+  for (std::size_t granted = 0;; ++granted) {
+    std::vector<Key> sorted = keys;
+    release_sort_memory();
+    refused_from = times_taken + granted;
+    bool refused = false;
+    try {
+      sort(std::span(sorted), {.threads = threads});
+    } catch (const std::bad_alloc&) {
+      refused = true;
+    }
+    refused_from = ~std::size_t{0};
+    if (!refused) {
+      EXPECT_TRUE(std::is_sorted(sorted.begin(), sorted.end()));
+      return granted;
+    }
+    EXPECT_EQ(sorted, keys) << granted;
+  }
+}
+
+TEST(ParallelSortMemory, WithoutMemoryWhatBeginsInOrderHasNotMoved) {
+  std::vector<std::uint64_t> keys = random_keys(1000);
+  std::sort(keys.begin(), keys.begin() + 800);
+  EXPECT_GT(expect_unmoved_without_memory(keys, 1), 1U);
+}
+
+TEST(ParallelSortMemory, WithoutMemoryToCountProcessorsNothingHasMoved) {
+  const std::vector<std::uint64_t> words = random_keys((std::size_t{1} << 20) + 1);
+  const std::vector<std::uint32_t> keys(words.begin(), words.end());
+  test::for_each_isa([&] { EXPECT_GT(expect_unmoved_without_memory(keys, 0), 0U); });
 }
 
 // The promises of array_calls.h. Each of many threads keeps few of the first keys, and a block of

@@ -33,6 +33,24 @@ struct Item {
   std::uint32_t index;
 };
 
+// Chunks that end with the expression they are made in could not be sorted.
+template <typename Chunk>
+struct MadeChunks {
+  struct Iterator {
+    using difference_type = std::ptrdiff_t;
+    using value_type = Chunk;
+    Chunk operator*() const { return {}; }
+    Iterator& operator++() { return *this; }
+    void operator++(int) {}
+    bool operator==(const Iterator&) const { return true; }
+  };
+  Iterator begin() const { return {}; }
+  Iterator end() const { return {}; }
+};
+static_assert(detail::ArrayChunks<MadeChunks<std::span<double>>>);
+static_assert(!detail::ArrayChunks<MadeChunks<std::vector<double>>>);
+static_assert(detail::ArrayChunks<std::list<std::vector<double>>&>);
+
 // Lengths of chunks, some of them 0.
 template <typename Random>
 std::vector<std::size_t> random_lengths(Random& random) {

@@ -264,7 +264,8 @@ typedef struct vtx_radix_report {
 // `number`, or, where records are twice as long, pairs of such a key and as many bytes of value.
 // With one thread the blocks flow through buckets, which take up to 260 blocks more; where these
 // are missing, and with several threads, numbers move within the array. `report` may be NULL.
-// -EINVAL where records are neither; -ENOMEM with nothing moved. See radix_sort.h.
+// -EINVAL where records are neither; -ENOMEM with nothing moved, or, where memory ends after the
+// blocks have flowed to the buckets, in any order. See radix_sort.h.
 VORTEX_EXPORT int vtx_vanishing_sort(vtx_vanishing* array, int number,
                                      const vtx_sort_options* options, vtx_radix_report* report);
 
@@ -300,9 +301,10 @@ typedef int (*vtx_bucket_function)(void* context, const void* records, size_t co
 // one more for each bucket and, where records straddle blocks, as many more as hold one record.
 // `counts` gets how many records went to each, and may be NULL.
 //
-// -EINVAL for what is said here, before anything moves. -EAGAIN where no block is left, and what
-// `bucket_of` returns: the records that had been read by then are in the buckets, or lost if no
-// block could be had for them, and the array is empty. See radix_sort.h.
+// -EINVAL for what is said here, before anything moves. -EAGAIN where no block is left, what
+// `bucket_of` returns, and -EINVAL where it names no bucket: the records that had been read by then
+// are in the buckets, or lost if no block could be had for them, and the array is empty. See
+// radix_sort.h.
 VORTEX_EXPORT int vtx_partition(vtx_vanishing* array, vtx_bucket* const* buckets,
                                 size_t bucket_count, vtx_bucket_function bucket_of, void* context,
                                 uint64_t* counts);
