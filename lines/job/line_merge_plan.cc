@@ -1,5 +1,6 @@
 // How merges of lines divide the memory.
 #include <algorithm>
+#include <cerrno>
 
 #include "lines/job/line_plan.h"
 #include "lines/job/merge_tree.h"
@@ -13,6 +14,7 @@
 #include "sort/runs/block_packer.h"
 #include "vortex/detail/merge/merge_frontier.h"
 #include "vortex/detail/stream/saturating.h"
+#include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -219,6 +221,12 @@ std::uint64_t LinePlan::most_inputs(unsigned merges) const {
   const std::uint64_t in_blocks =
       FileSource::blocks_needed(merged_reader, block_bytes) * block_bytes;
   return bytes_for_inputs(merges) / (in_blocks + (merges > 1 ? kShortBytesOfInput : 0));
+}
+
+void LinePlan::expect_two_of(std::uint64_t inputs) const {
+  if (inputs < 2 || most_inputs() >= 2) return;
+  throw Error(ENOMEM, "merging with " + format_bytes(memory_bytes) +
+                          " of memory: no two inputs fit; raise it, or take smaller blocks");
 }
 
 std::uint64_t LinePlan::bytes_for_inputs(unsigned merges) const {

@@ -323,7 +323,10 @@ SortPlan plan_line_sort(const LineSortOptions& options) {
   const SortFiles files(options);
   const SortContext context(options.resources, files.folders());
   LinePlan plan = plan_lines(context, inputs.bytes());
-  if (options.merge_inputs) plan.tell_inputs(inputs.size());
+  if (options.merge_inputs) {
+    plan.expect_two_of(inputs.size());
+    plan.tell_inputs(inputs.size());
+  }
   return plan;
 }
 

@@ -97,6 +97,8 @@ struct LinePlan : SortPlan {
   // How many merges of parts of them can go on side by side, each with a writer.
   unsigned input_merges_at_once(std::span<const std::uint64_t> lengths) const;
 
+  // Throws Error (ENOMEM) where no two of `inputs` that are to be merged fit.
+  void expect_two_of(std::uint64_t inputs) const;
   // For people: `inputs` are merged.
   void tell_inputs(std::uint64_t inputs) {
     merged_inputs = inputs;

@@ -307,10 +307,7 @@ bool LineFiles::merge_in_parts() {
 
 // An output that is an input as well is not written before all has been read.
 RecordKind::Merged LineFiles::merge() {
-  if (job_->plan().most_inputs() < 2 && inputs_.size() > 1) {
-    throw Error(ENOMEM, "merging with " + format_bytes(job_->plan().memory_bytes) +
-                            " of memory: no two inputs fit; raise it");
-  }
+  job_->plan().expect_two_of(inputs_.size());
   if (merge_in_parts()) return Merged::kToOutput;
   const bool reads_output =
       !files_.output_has_places() && inputs_.contain(files_.output_identity());
