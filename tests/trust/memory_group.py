@@ -3,9 +3,10 @@
 
   memory_group.py MIB COMMAND...    tells how it ended, its peak and its processor time
 
-The group is made beneath that of this process, whichever hierarchy has the controller of memory; or beside it, as in
-version 2 a group that has processes gives none to those beneath. It takes the right to make one. The page cache that a command fills counts, and is given up at the limit; what is
-killed there tells that the command's own memory was more.
+The group is made beneath that of this process, whichever hierarchy has the controller of memory, or else beside it: in
+version 2 a group that has processes gives no controller to groups beneath it. To make one takes the right to. The page
+cache that a command fills counts, and is given up at the limit; what is killed there tells that the command's own
+memory was more.
 """
 
 import os
