@@ -17,20 +17,6 @@
 
 namespace vortex { inline namespace v0 {
 
-namespace {
-
-// Gives the whole pages of [begin, end) back. Returns their bytes.
-std::uint64_t give_pages_back(const char* begin, const char* end) noexcept {
-  const std::uintptr_t page = os::page_bytes();
-  const std::uintptr_t first = (reinterpret_cast<std::uintptr_t>(begin) + page - 1) / page * page;
-  const std::uintptr_t last = reinterpret_cast<std::uintptr_t>(end) / page * page;
-  if (first >= last) return 0;
-  os::discard(reinterpret_cast<std::byte*>(first), last - first);
-  return last - first;
-}
-
-}  // namespace
-
 LineJob::LineJob(const LineOrder& order, SortContext& context)
     : line_order_(order), order_(order), context_(context) {}
 
@@ -89,8 +75,13 @@ std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t byte
   if (bytes > plan_.longest_record) return {};
   const std::size_t needed = bytes + 2 * LineArena::kPushRoom;
   while (arenas_[filling_]->free_room().size() < needed) {
-    if (arenas_[filling_]->empty()) return {};
-    make_room(so_far);
+    if (!arenas_[filling_]->empty()) {
+      make_room(so_far);
+    } else if (arenas_.size() > 1) {
+      join_arenas();
+    } else {
+      return {};
+    }
   }
   const std::span<char> room = arenas_[filling_]->free_room().subspan(LineArena::kPushRoom, bytes);
   if (room.data() != so_far.data()) std::memmove(room.data(), so_far.data(), so_far.size());
@@ -101,6 +92,11 @@ std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t byte
 void LineJob::make_room_for(std::string_view record) {
   if (!arenas_[filling_]->empty()) return make_room(record);
   if (arenas_.size() == 1) refuse(record);
+  join_arenas();
+}
+
+// For a record that is longer than a half; it may lie in what the empty arena has free.
+void LineJob::join_arenas() {
   background_.finish();
   divide(1);
 }
@@ -193,12 +189,8 @@ bool LineJob::keep_rest() {
       !runs_->may_keep(most)) {
     return false;
   }
-  const std::span<const char> room = rest.free_room();
-  give_pages_back(room.data(), room.data() + room.size());
-  if (arenas_.size() > 1) {
-    const std::span<const char> other = arenas_[1 - filling_]->memory();
-    give_pages_back(other.data(), other.data() + other.size());
-  }
+  give_pages_back(rest.free_room());
+  if (arenas_.size() > 1) give_pages_back(arenas_[1 - filling_]->memory());
   plan_.kept_bytes = growth_->keep(rest, *team_, told(false));
   return plan_.kept_bytes != 0;
 }
@@ -206,8 +198,7 @@ bool LineJob::keep_rest() {
 // What records in memory, which are sorted, have left.
 void LineJob::give_back_free_room() noexcept {
   if (!context_.shares_memory()) return;
-  const std::span<const char> room = arenas_[filling_]->free_room();
-  context_.release(give_pages_back(room.data(), room.data() + room.size()));
+  context_.release(give_pages_back(arenas_[filling_]->free_room()));
 }
 
 // Records that are kept apart are compared by one thread.
@@ -236,14 +227,14 @@ bool LineJob::holds(std::string_view record) const noexcept {
 }
 
 void LineJob::give_arena_back(std::string_view kept) noexcept {
-  char* const begin = memory_->data();
-  char* const end = begin + memory_->size();
+  const std::span<const char> all(memory_->data(), memory_->size());
   std::uint64_t given = 0;
   if (holds(kept)) {
-    given = give_pages_back(begin, kept.data());
-    given += give_pages_back(kept.data() + kept.size(), end);
+    const auto before = static_cast<std::size_t>(kept.data() - all.data());
+    given = give_pages_back(all.first(before));
+    given += give_pages_back(all.subspan(before + kept.size()));
   } else {
-    given = give_pages_back(begin, end);
+    given = give_pages_back(all);
   }
   // What has been free before has been given back already.
   const std::span<const char> room = arena().free_room();

@@ -149,10 +149,12 @@ class LineJob final {
   void forget_recent() noexcept;
   void note_filled();
   void divide(unsigned parts);
+  void join_arenas();
   void add_arena(std::size_t bytes);
   void take_with_key(std::string_view key, std::string_view record);
   void take_long(std::string_view record);
   LongLines::Way way_of(std::size_t key_bytes, std::size_t record_bytes);
+  void expect_room_for(std::string_view key, std::string_view record) const;
   bool take_apart(std::string_view key, std::string_view record);
   bool push_long(std::string_view& record);
   bool take_beside(std::string_view record);

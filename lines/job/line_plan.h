@@ -54,6 +54,9 @@ struct LinePlan : SortPlan {
   FileSourceOptions merged_reader;  // of one that is sorted already
   FileWriterOptions writer;         // of the output
   std::size_t forecast_bytes = 0;   // see ForecastWriter
+  // Two runs with stored records of so many bytes can be merged, however many blocks all runs have;
+  // with longer ones if most_runs() says so.
+  std::uint64_t longest_merged = 0;
 
   // Runs that can be merged at a time, if the longest stored record has `longest` bytes: as many as
   // leave some blocks to read ahead. `blocks`: of the runs that there are. The merge takes no more

@@ -18,6 +18,8 @@ namespace {
 
 // A key of a long record that is longer is not made beside the memory.
 constexpr std::size_t kMostKeyOfByte = 16;
+// What one may take beyond the memory.
+constexpr std::size_t kMostBeside = std::size_t{8} << 20;
 
 // Fewer are taken by one thread before others are awake.
 constexpr std::size_t kLeastRecords = 64;
@@ -148,23 +150,40 @@ void LineJob::take_with_key(std::string_view key, std::string_view record) {
     return;
   }
   if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
-    if (is_long && plan_.most_runs(stored_bytes(key, record, true)) < 2) [[unlikely]]
-      refuse(record);
+    if (is_long || record.size() > kLongRecord) [[unlikely]]
+      expect_room_for(key, record);
     while (!arenas_[filling_]->push(key, record)) [[unlikely]] make_room_for(record);
     if (recent_) recent_->note(arenas_[filling_]->newest());
   }
   ++records_;
 }
 
-// Long records are kept apart where not everything fits in memory. Who wants runs compressed wants
-// little space taken, and where no folder takes a file the memory may hold everything.
+// The record is to lie with the others, in a run if need be.
+void LineJob::expect_room_for(std::string_view key, std::string_view record) const {
+  if (fits_) return;
+  if (record.size() > plan_.longest_merged ||
+      plan_.most_runs(stored_bytes(key, record, order_.has_keys)) < 2) {
+    refuse(record);
+  }
+}
+
+// Long records are kept apart where not everything fits in memory, or may not, and the record could
+// not be merged then. Who wants runs compressed wants little space taken, and where no folder takes
+// a file the memory may hold everything.
 LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) {
-  const LongLines::Way way = long_lines_->way_of(key_bytes, record_bytes);
+  LongLines::Way way = long_lines_->way_of(key_bytes, record_bytes);
   if (way == LongLines::Way::kWithOthers || !keeps_long_apart_ ||
       plan_.compression == RunCompression::kAlways) {
     return LongLines::Way::kWithOthers;
   }
-  if (fits_) return LongLines::Way::kWithOthers;
+  if (fits_ && order_.input_decides) {
+    // Keys are not known beforehand: with a key of half of that a record can be merged.
+    way = long_lines_->way_of(key_bytes, record_bytes, plan_.longest_merged / 2);
+    if (way == LongLines::Way::kWithOthers) return way;
+  } else if (fits_ &&
+             stored_bytes(key_bytes, record_bytes, order_.has_keys) <= plan_.longest_merged) {
+    return LongLines::Way::kWithOthers;
+  }
   keeps_long_apart_ = long_lines_->open();
   return keeps_long_apart_ ? way : LongLines::Way::kWithOthers;
 }
@@ -219,8 +238,7 @@ bool LineJob::push_long(std::string_view& record) {
   }
   if (first_->is_behind(key.key(0), record) || take_apart(key.key(0), record)) return true;
   if (recent_ && recent_->contains(key.key(0), record)) return true;
-  const std::uint64_t bytes = stored_bytes(key.key(0), record, true);
-  if (plan_.most_runs(bytes) < 2) refuse(record);
+  expect_room_for(key.key(0), record);
   arena.push_in_place(record.size(), key.key(0).size());
   if (recent_) recent_->note(arena.newest());
   return true;
@@ -229,14 +247,20 @@ bool LineJob::push_long(std::string_view& record) {
 // Takes a record apart, whose key is made beside the memory where that would hold little more if
 // the arena were empty. False: the record stays where it is.
 bool LineJob::take_beside(std::string_view record) {
-  const LineArena& arena = *arenas_[filling_];
-  if (arenas_.size() > 1 || arena.free_room().size() < memory_->size() / 2 ||
+  const std::span<const char> room = arenas_[filling_]->free_room();
+  if (arenas_.size() > 1 || room.size() < memory_->size() / 2 || room.size() < record.size() ||
       way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) {
     return false;
   }
+  // What is free has been touched in vain, but for the record, which lies there or elsewhere.
+  give_pages_back(holds(record) ? room.subspan(static_cast<std::size_t>(
+                                      record.data() + record.size() - room.data()))
+                                : room);
   std::optional<RawMemory> beside;
   try {
-    beside.emplace(kMostKeyOfByte * record.size() + kLongRecord, PageKind::kSmall);
+    beside.emplace(std::min(kMostKeyOfByte * record.size() + kLongRecord,
+                            room.size() - record.size() + kMostBeside),
+                   PageKind::kSmall);
   } catch (const Error&) {
     return false;  // the arena may do
   }

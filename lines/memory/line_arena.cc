@@ -240,4 +240,14 @@ std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, uns
   return all;
 }
 
+std::uint64_t give_pages_back(std::span<const char> unused) noexcept {
+  const std::uintptr_t page = os::page_bytes();
+  const auto begin = reinterpret_cast<std::uintptr_t>(unused.data());
+  const std::uintptr_t first = (begin + page - 1) / page * page;
+  const std::uintptr_t last = (begin + unused.size()) / page * page;
+  if (first >= last) return 0;
+  os::discard(reinterpret_cast<std::byte*>(first), last - first);
+  return last - first;
+}
+
 }}  // namespace vortex::v0

@@ -223,4 +223,7 @@ std::vector<std::unique_ptr<ArenaPart>> divide_arena(const LineArena& arena, uns
                                                      std::uint64_t least_bytes,
                                                      detail::ThreadTeam& team);
 
+// Gives the whole pages of what an arena does not use back. Returns their bytes.
+std::uint64_t give_pages_back(std::span<const char> unused) noexcept;
+
 }}  // namespace vortex::v0

@@ -124,10 +124,14 @@ inline StoredRecord stored_record_at(const char* from, bool has_keys) noexcept {
   return stored_record(from, has_keys);
 }
 
+inline std::size_t stored_bytes(std::size_t key_bytes, std::size_t record_bytes,
+                                bool has_keys) noexcept {
+  return (has_keys ? length_bytes(key_bytes) + key_bytes : 0) + length_bytes(record_bytes) +
+         record_bytes;
+}
 inline std::size_t stored_bytes(std::string_view key, std::string_view record,
                                 bool has_keys) noexcept {
-  return (has_keys ? length_bytes(key.size()) + key.size() : 0) + length_bytes(record.size()) +
-         record.size();
+  return stored_bytes(key.size(), record.size(), has_keys);
 }
 
 // Returns a chunk of the sequence that decides the order, by its number. The sequence has the

@@ -294,7 +294,15 @@ std::string_view KeysOfLongLines::whole(std::string_view record, std::string& ro
   return room;
 }
 
+// Two records at a time are beside the memory of the sort, whatever the number of threads.
+std::unique_lock<std::mutex> KeysOfLongLines::lock_for(std::string_view a,
+                                                       std::string_view b) const {
+  const bool reads = lines_ && (lines_->is_stand_in(a) || lines_->is_stand_in(b));
+  return reads ? std::unique_lock(reading_) : std::unique_lock<std::mutex>();
+}
+
 void KeysOfLongLines::append_whole(std::string_view record, std::string& key) const {
+  const auto lock = lock_for(record, record);
   std::string room;
   keys_.append_whole(whole(record, room), key);
 }
@@ -304,6 +312,7 @@ int KeysOfLongLines::compare_whole(std::string_view a, std::string_view b) const
   std::pair<std::string, std::string> own;
   auto* const kept = rooms.get_if_any();
   auto& [of_a, of_b] = kept != nullptr ? *kept : own;
+  const auto lock = lock_for(a, b);
   const int order = keys_.compare_whole(whole(a, of_a), whole(b, of_b));
   keep_little(of_a);
   keep_little(of_b);

@@ -1,10 +1,12 @@
 // Long records that a sort keeps apart from the others.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,13 +43,15 @@ class LongLines {
             const std::array<char, 256>* byte_map, std::uint64_t memory_bytes,
             std::vector<std::string> folders, const SortWatch& watch);
 
-  // What is to become of a record. Where the input decides, all are asked for, from the first on.
+  // What is to become of a record; those that are shorter than `least` are none of these. Where the
+  // input decides, all are asked for, from the first on, with the same `least`.
   enum class Way : std::uint8_t { kWithOthers, kApart, kStandIn };
-  Way way_of(std::size_t key_bytes, std::size_t record_bytes) const noexcept {
-    const bool by_itself =
-        order_.input_decides ? key_bytes >= least_bytes_ / 2 : record_bytes >= least_bytes_;
+  Way way_of(std::size_t key_bytes, std::size_t record_bytes,
+             std::uint64_t least = 0) const noexcept {
+    least = std::max(least, least_bytes_);
+    const bool by_itself = order_.input_decides ? key_bytes >= least / 2 : record_bytes >= least;
     if (by_itself) return entries_.size() < most_entries_ ? Way::kApart : Way::kWithOthers;
-    return record_bytes >= least_bytes_ && delimiter_ ? Way::kStandIn : Way::kWithOthers;
+    return record_bytes >= least && delimiter_ ? Way::kStandIn : Way::kWithOthers;
   }
   // If not, keys are the records, byte by byte.
   bool needs_keys() const noexcept { return order_.has_keys && byte_map_ == nullptr; }
@@ -173,9 +177,11 @@ class KeysOfLongLines final : public RecordKeys {
 
  private:
   std::string_view whole(std::string_view record, std::string& room) const;
+  std::unique_lock<std::mutex> lock_for(std::string_view a, std::string_view b) const;
 
   const RecordKeys& keys_;
   const std::optional<LongLines>& lines_;
+  mutable std::mutex reading_;
 };
 
 }}  // namespace vortex::v0

@@ -51,6 +51,25 @@ TEST_P(LinePlans, AnInputThatDoesNotFitIsReadFarAhead) {
   EXPECT_LE(large.run_write_behind * large.block_bytes, memory / 20);
 }
 
+// However few blocks there are, as where requests are expensive.
+TEST_P(LinePlans, ALineMayTakeAQuarter) {
+  SortResources resources;
+  resources.threads = 2;
+  for (const std::uint64_t memory : {GetParam(), GetParam() / 4 * 5, GetParam() / 3 * 5}) {
+    resources.memory_bytes = memory;
+    for (const std::uint64_t cost : {std::uint64_t{0}, kMiB, 64 * kMiB}) {
+      resources.request_cost_bytes = cost;
+      for (const std::optional<std::uint64_t> bytes :
+           {std::optional<std::uint64_t>(), std::optional(memory / 2), std::optional(100 * memory),
+            std::optional(std::uint64_t{1} << 40)}) {
+        const LinePlan plan = plan_lines(resources, bytes);
+        EXPECT_GE(plan.longest_record, memory / 4)
+            << memory << ", " << cost << ", " << bytes.value_or(0);
+      }
+    }
+  }
+}
+
 // Each of them has a reader of its own.
 TEST_P(LinePlans, SortedInputsAreNotReadFarAhead) {
   const std::uint64_t memory = GetParam();

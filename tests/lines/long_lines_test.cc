@@ -4,8 +4,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +15,9 @@
 #include <random>
 #include <stop_token>
 #include <string>
+#include <thread>
 
+#include "lines/job/line_plan.h"
 #include "tests/lines/line_folder.h"
 #include "tests/support/environment.h"
 #include "tests/support/random_seed.h"
@@ -199,6 +203,73 @@ TEST_F(LinesKeptApart, ThatHaveNoPlaceLeftComeBehindThoseThatHave) {
   for (const bool unique : {false, true}) {
     options.order.unique = unique;
     expect_output(sorted(lines, options.order));
+  }
+}
+
+enum class LongKeys { kNone, kShort, kAsLong };
+
+// The longest that the plan has room for, of which no two runs could be merged where blocks are
+// large.
+TEST_F(LinesKeptApart, MayBeAsLongAsThePlanSays) {
+  options.resources.threads = 2;  // with half of the memory each time, which is less than a line
+  for (const std::size_t blocks : {0, 12, 16}) {
+    const std::uint64_t memory = blocks == 16 ? 16 * kMiB : kMiB + random() % (2 * kMiB);
+    options.resources.memory_bytes = memory;
+    options.resources.block_bytes = blocks == 0 ? 0 : std::bit_floor(memory / blocks);
+    for (const std::uint64_t others : {std::uint64_t{1}, memory / 100}) {
+      SCOPED_TRACE(::testing::Message() << memory << " bytes, " << others << " others");
+      Lines lines = lines_with_long_ones(0, others);
+      const std::uint64_t longest =
+          plan_lines(options.resources, others == 1 ? memory : 10 * memory).longest_record;
+      for (const std::uint64_t bytes : {longest / 2, longest - 100, longest - 1000}) {
+        lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(random() % lines.size()),
+                     text_of(bytes));
+      }
+      for (const LongKeys keys : {LongKeys::kNone, LongKeys::kShort, LongKeys::kAsLong}) {
+        options.order = {};
+        if (keys != LongKeys::kNone) options.order.keys = std::make_shared<KeysBehindComma>();
+        if (keys == LongKeys::kAsLong) {
+          options.order.ties = Ties::kInputOrder;
+          // The lines fit in memory, but not with their keys.
+          std::erase_if(lines, [&](const auto& line) { return line.size() == longest - 1000; });
+          for (std::string& line : lines) {
+            if (line.size() >= longest / 2) line.front() = ',';
+          }
+        }
+        put_input(lines);
+        for (const bool unique : {false, true}) {
+          options.order.unique = unique;
+          expect_output(sorted(lines, options.order));
+        }
+      }
+    }
+  }
+}
+
+// They must be known to be so long before they lie among the others.
+TEST_F(LinesKeptApart, OfAPipeMayBeAsLong) {
+  options.inputs = {folder.file("pipe")};
+  ASSERT_EQ(mkfifo(options.inputs[0].c_str(), 0600), 0);
+  for (const std::size_t blocks : {0, 12}) {
+    const std::uint64_t memory = kMiB + random() % (2 * kMiB);
+    options.resources.memory_bytes = memory;
+    options.resources.block_bytes = blocks == 0 ? 0 : std::bit_floor(memory / blocks);
+    const std::uint64_t longest = plan_lines(options.resources, std::nullopt).longest_record;
+    for (const std::size_t others : {1, 50000}) {
+      Lines lines = lines_with_long_ones(0, others);
+      for (const std::uint64_t bytes : {longest - 100, longest / 2}) {
+        lines.insert(lines.begin(), text_of(bytes));
+      }
+      for (const bool stable : {false, true}) {
+        options.order = {};
+        if (stable) {
+          options.order.keys = std::make_shared<KeysBehindComma>();
+          options.order.ties = Ties::kInputOrder;
+        }
+        const std::jthread writer([&] { put_file_text(options.inputs[0], joined(lines)); });
+        expect_output(sorted(lines, options.order));
+      }
+    }
   }
 }
 

@@ -137,6 +137,11 @@ class InAGroup(FolderCase):
             self.random.choice(words), self.random.choice(words), self.random.randrange(1 << 20)).encode()))
         self.of_lines([], ["in"], locale="en_US.UTF-8")
         self.of_lines(["-k2", "-s"], ["in"], locale="en_US.UTF-8")
+        # Lines of nearly a quarter of the memory, whose keys have no room beside them.
+        lines = [" ".join(self.random.choices(words, k=15 * MIB // 6))[:15 * MIB // 10 * 9] for _ in range(3)]
+        self.put("in", b"".join(self.lines(50_000, self.words) + line.encode() + b"\n" for line in lines))
+        for options in ([], ["-k2,2", "-s"], ["-u"]):
+            self.of_lines(options, ["in"], locale="en_US.UTF-8")
 
     def test_long_lines(self):
         text = self.random.randbytes(3 * MIB).replace(b"\n", b" ")
