@@ -218,8 +218,8 @@ class VanishingArray : public VanishingArrayBase {
   // Elements that load() has put there or resize() has declared. Plain stores do not change it.
   std::uint64_t size() const noexcept { return size_; }
 
-  // Declares that the first `count` elements are the contents. Throws Error(EINVAL) beyond
-  // capacity().
+  // Declares that the first `count` elements are the contents. Blocks behind them stay as
+  // they are. Throws Error(EINVAL) beyond capacity().
   void resize(std::uint64_t count) {
     if (count > capacity_) require(EINVAL, "more elements than its capacity");
     size_ = count;

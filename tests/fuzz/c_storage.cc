@@ -288,7 +288,9 @@ class VanishingCalls {
     EXPECT_EQ(vtx_vanishing_resize(array_, kMost + 1 + bytes_.number() % kMost), -EINVAL);
     EXPECT_EQ(vtx_vanishing_size(array_), numbers.size()) << "what fails changes nothing";
     if (bytes_.below(8) == 0) return give_up();
+    const std::size_t blocks = blocks_of(numbers);
     numbers.resize(bytes_.flag() ? numbers.size() : bytes_() % (numbers.size() + 1));
+    behind_ = blocks - blocks_of(numbers);
     EXPECT_EQ(vtx_vanishing_resize(array_, numbers.size()), 0);
     if (sorts) {
       sort(std::move(numbers));
@@ -299,6 +301,10 @@ class VanishingCalls {
 
  private:
   static constexpr std::size_t kMost = 12 * kB / 8;
+
+  static std::size_t blocks_of(const std::vector<std::uint64_t>& numbers) {
+    return (numbers.size() * 8 + kB - 1) / kB;
+  }
 
   void give_up() {
     if (bytes_.flag()) {
@@ -318,7 +324,7 @@ class VanishingCalls {
     if (copied(vtx_vanishing_data(array_), read.data(), read.size() * 8)) {
       EXPECT_TRUE(read == numbers);
       if (expect(vtx_vanishing_finish_reading(array_), array_)) {
-        EXPECT_EQ(vtx_vanishing_held_blocks(array_), 0u);
+        EXPECT_LE(vtx_vanishing_held_blocks(array_), behind_);
       }
     }
   }
@@ -361,6 +367,7 @@ class VanishingCalls {
   vtx_blocks* const blocks_;
   vtx_sort_options options_{};
   int ends_in_ = -1;
+  std::size_t behind_ = 0;  // blocks that hold nothing but records behind the contents
   vtx_vanishing* array_ = nullptr;
   std::array<vtx_bucket*, 4> buckets_{};
 };

@@ -233,8 +233,8 @@ typedef struct vtx_vanishing_options {
 VORTEX_EXPORT int vtx_vanishing_create(vtx_blocks* blocks, size_t record_bytes, uint64_t capacity,
                                        const vtx_vanishing_options* options, vtx_vanishing** array);
 VORTEX_EXPORT void* vtx_vanishing_data(vtx_vanishing* array);
-// The contents are the first `count` records, which plain stores have put there. -EINVAL beyond the
-// capacity.
+// The contents are the first `count` records, which plain stores have put there. Blocks behind them
+// stay as they are. -EINVAL beyond the capacity.
 VORTEX_EXPORT int vtx_vanishing_resize(vtx_vanishing* array, uint64_t count);
 VORTEX_EXPORT uint64_t vtx_vanishing_size(const vtx_vanishing* array);
 // Replaces the contents by a copy of `count` records, open for code that comes in any order.
