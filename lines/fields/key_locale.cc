@@ -50,6 +50,7 @@ void KeyLocale::read_months() {
     }
     months_.push_back(std::move(month));
   }
+  std::ranges::stable_sort(months_, {}, &Month::name);
 }
 
 // One separator may stand behind each digit; one that no digit follows is no part of the number.
@@ -74,14 +75,19 @@ KeyLocale::NumberAt KeyLocale::number_at(std::string_view text) const noexcept {
 }
 
 const KeyLocale::Month* KeyLocale::month_at(std::string_view text) const noexcept {
-  const Month* found = nullptr;
-  for (const Month& month : months_) {
-    const bool begins = text.size() >= month.name.size() &&
-                        std::equal(month.name.begin(), month.name.end(), text.begin(),
-                                   [&](char name, char c) { return to_upper(c) == name; });
-    if (begins) found = &month;
+  const auto byte = [](char c) { return static_cast<unsigned char>(c); };
+  std::size_t low = 0;
+  std::size_t high = months_.size();
+  while (low < high) {
+    const std::size_t middle = (low + high) / 2;
+    const std::string& name = months_[middle].name;
+    std::size_t at = 0;
+    while (at < name.size() && at < text.size() && to_upper(text[at]) == name[at]) ++at;
+    if (at == name.size()) return &months_[middle];
+    const bool before = at == text.size() || byte(to_upper(text[at])) < byte(name[at]);
+    (before ? high : low) = before ? middle : middle + 1;
   }
-  return found;
+  return nullptr;
 }
 
 std::string_view KeyLocale::without_leading_blanks(std::string_view text) const noexcept {

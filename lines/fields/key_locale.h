@@ -41,8 +41,11 @@ class KeyLocale {
   std::string_view without_leading_blanks(std::string_view text) const noexcept;
 
   char decimal_point() const noexcept { return decimal_point_; }
-  // A byte, or kNone.
-  int thousands_separator() const noexcept { return thousands_separator_; }
+  // The byte that may stand among the digits of a number; none is equal to a number below 0. GNU
+  // sort compares bytes with a char, which one above 0x7f never is where chars are signed.
+  int thousands_separator() const noexcept {
+    return thousands_separator_ == kNone ? kNone : static_cast<char>(thousands_separator_);
+  }
 
   // A number without a sign at the beginning of a text, as GNU sort finds its end.
   struct NumberAt {
@@ -50,7 +53,8 @@ class KeyLocale {
     char largest = '\0';    // of its digits
   };
   NumberAt number_at(std::string_view text) const noexcept;
-  // The month whose short name the text begins with, in letters of either case; null: none.
+  // The month whose short name the text begins with, in letters of either case; null: none. Where
+  // one name begins with another, the one that GNU sort finds.
   const Month* month_at(std::string_view text) const noexcept;
 
   // Whether the order of strings is that of "C" or "POSIX" by name.
@@ -79,7 +83,7 @@ class KeyLocale {
   int thousands_separator_ = kNone;
   bool is_c_ = true;
   bool collates_bytes_ = true;
-  std::vector<Month> months_;
+  std::vector<Month> months_;  // by name
   mutable std::once_flag weights_once_;
   mutable std::optional<CharacterWeights> weights_;
 };

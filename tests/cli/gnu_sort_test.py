@@ -215,6 +215,15 @@ class Orders(Comparison):
             self.compare(*options, stdin=b"\n".join(lines), locale="en_US.UTF-8")
         self.compare("-n", stdin=b"1,000\n999\n1,5\n-2,000\n", locale="en_US.UTF-8")
         self.compare("-h", stdin=b"1,000K\n999K\n1,5M\n-2,000\n", locale="en_US.UTF-8")
+        # A separator of thousands above 0x7f ends the value of a number, but not what bears a unit.
+        for data in (b"1\xa0000\n5\n", b"\xa05\n3\n", b"1\xa0000K\n5K\n2\xa0M\n-1\xa0000\n01\xa05\n1\n"):
+            for option in ("-n", "-h", "-nu", "-hr"):
+                self.compare(option, stdin=data, locale="fr_FR.ISO-8859-1")
+        # The name of a month may begin another's.
+        months = [b"Met", b"me", b"Meu", b"Ebr", b"Gen", b"M", b"Metx", b"Kev", b"", b"zzz"]
+        for options in (["-s"], ["-u"], ["-r"], ["--debug"]):
+            self.compare("-M", *options, stdin=b"\n".join(self.random.choices(months, k=40)),
+                         locale="kw_GB.UTF-8")
         # One that is not installed is as none.
         self.compare(stdin=b"b\nA\na\nB\n", locale="xx_YY.UTF-8")
 
@@ -643,8 +652,9 @@ class Verb(Comparison):
 
 
 def make_locales(folder):
-    for language in ("en_US", "fr_FR"):
-        subprocess.run(["localedef", "-i", language, "-f", "UTF-8", f"{folder}/{language}.UTF-8"],
+    for name in ("en_US.UTF-8", "fr_FR.UTF-8", "fr_FR.ISO-8859-1", "kw_GB.UTF-8"):
+        language, characters = name.split(".")
+        subprocess.run(["localedef", "-i", language, "-f", characters, f"{folder}/{name}"],
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     os.environ["LOCPATH"] = folder
 
