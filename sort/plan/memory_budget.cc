@@ -106,6 +106,7 @@ class MemoryBudget::State {
       const std::lock_guard also(mutex_);
       asked_in_vain_.reset();
       vain_asks_ = 0;
+      ++lendings_;
     }
     changed_.notify();  // those who wait ask it
   }
@@ -177,6 +178,7 @@ class MemoryBudget::State {
   std::optional<std::uint64_t> asked_in_vain_;
   std::uint64_t asked_for_ = 0;  // the sort for which lenders were asked last
   unsigned vain_asks_ = 0;
+  std::uint64_t lendings_ = 1;  // that have begun, and one more
   std::vector<Holding*> holdings_;
 
   // Held while lenders are called, who shrink their shares: taken before the other one.
@@ -189,16 +191,18 @@ void MemoryBudget::State::take(std::uint64_t least, std::uint64_t most, const st
   holding.thread = this_thread();
   const std::stop_callback wake(stop, [this] { changed_.notify(); });
   const InQueue place(*this, least);
-  bool asked = false;
+  std::uint64_t asked = 0;  // those of so many lendings; 0: none lately
   bool more_comes = false;
   for (;;) {
     std::uint32_t ticket = 0;
+    std::uint64_t lendings = 0;
     bool first = false;
     {
       const std::lock_guard lock(mutex_);
       ticket = changed_.ticket();  // before the look at the stop, which notifies without the lock
       if (stop.stop_requested()) throw Error(ECANCELED, "a sort that waited for memory was ended");
       first = is_first(place.number);
+      lendings = lendings_;
       if (first && free_ >= least) {
         holdings_.push_back(&holding);
         holding.bytes = std::min(free_, most);
@@ -207,9 +211,9 @@ void MemoryBudget::State::take(std::uint64_t least, std::uint64_t most, const st
       }
       expect_no_deadlock(place);
     }
-    if (first && !asked) {
+    if (first && asked != lendings) {
       more_comes = ask_lenders(place.number, least);
-      asked = true;
+      asked = lendings;
       continue;
     }
     if (more_comes) {
@@ -217,7 +221,7 @@ void MemoryBudget::State::take(std::uint64_t least, std::uint64_t most, const st
     } else {
       changed_.await(ticket);
     }
-    asked = false;
+    asked = 0;
   }
 }
 

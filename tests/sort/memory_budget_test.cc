@@ -107,6 +107,47 @@ TEST(MemoryBudget, WhoeverComesFirstGoesFirst) {
   EXPECT_EQ(budget->waiting(), 0u);
 }
 
+// Gives what is wanted, once it is asked.
+class GivingLender final : public MemoryLender {
+ public:
+  explicit GivingLender(MemoryShare& share) noexcept : share_(share) {}
+  bool give_back(std::uint64_t wanted) noexcept override {
+    share_.shrink_to(share_.bytes() - wanted);
+    return false;
+  }
+
+ private:
+  MemoryShare& share_;
+};
+
+// Whoever waits has looked for lenders a moment before one begins.
+TEST(MemoryBudget, ALenderIsAskedWhenItBegins) {
+  auto random = test_random();
+  const auto budget = MemoryBudget::make(100);
+  std::atomic<int> begun{0}, ended{0};
+  constexpr int kRounds = 50000;
+  std::thread other([&] {
+    for (int round = 1; round <= kRounds; ++round) {
+      while (begun != round) std::this_thread::yield();
+      budget->take(50, 50);
+      ended = round;
+    }
+  });
+  for (int round = 1; round <= kRounds; ++round) {
+    MemoryShare all = budget->take(100, 100);
+    GivingLender lender(all);
+    begun = round;
+    while (budget->waiting() == 0) std::this_thread::yield();
+    for (std::uint64_t i = random() % 8192; i > 0; --i) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // takes a moment
+    }
+    all.lend_by(lender);
+    while (ended != round) std::this_thread::yield();
+    all.end_lending();
+  }
+  other.join();
+}
+
 TEST(MemoryBudget, NeverGivesMoreThanItHas) {
   constexpr std::uint64_t kBytes = 1000;
   const auto budget = MemoryBudget::make(kBytes);
