@@ -72,8 +72,8 @@ VORTEX_EXPORT void merge_arrays(const RecordOrder& order, std::span<const MergeI
 //
 // The arrays hold the same records afterwards, those of several arrays where they were, those of a
 // single one in an unspecified order. Extra memory: 32 bytes a record, and half a megabyte. Throws
-// std::bad_alloc, and Error(EINVAL) for an array whose bytes are no whole records, with nothing put
-// out, and what `out` throws.
+// std::bad_alloc, and Error(EINVAL) for an array whose bytes are no whole records, or several that
+// have more than 2^31 records, with nothing put out, and what `out` throws.
 VORTEX_EXPORT void sort_arrays(const RecordOrder& order,
                                std::span<const std::span<std::byte>> arrays, RecordOutput& out);
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "sort/record/record_output.h"
+#include "vortex/detail/stream/saturating.h"
 #include "vortex/error.h"
 #include "vortex/input_stream.h"
 #include "vortex/thread/activity.h"
@@ -50,7 +51,9 @@ std::vector<RecordPart> divide_files(const RecordOrder& order, std::span<const S
     read_record(files[file].file->file(), index * record.size(), record);
     return record.data();
   };
-  return divide_sequences(order, records, read, block_bytes, parts, 1, most_records);
+  // A part of the output that is shorter than a block might end within its head.
+  const std::uint64_t least = detail::units_for(block_bytes, record.size());
+  return divide_sequences(order, records, read, block_bytes, parts, least, most_records);
 }
 
 FileMerge::FileMerge(const RecordOrder& order, std::span<const SortedFile> files,

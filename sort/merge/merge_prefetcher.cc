@@ -1,11 +1,13 @@
 #include "sort/merge/merge_prefetcher.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cerrno>
 #include <mutex>
 #include <numeric>
+#include <string>
 #include <utility>
+
+#include "vortex/error.h"
 
 namespace vortex { inline namespace v0 {
 
@@ -35,7 +37,10 @@ MergePrefetcher::MergePrefetcher(RunStore& store, std::vector<RunSlice> slices,
     first_block_.push_back(static_cast<std::uint32_t>(blocks));
     blocks += slice.blocks();
   }
-  assert(blocks < kNoBuffer);
+  if (blocks >= kNoBuffer) {
+    throw Error(EFBIG, "merging runs of " + std::to_string(blocks) +
+                           " blocks, where 32 bits number them: take larger blocks");
+  }
   buffer_of_block_.assign(blocks, kNoBuffer);
   use_of_block_.assign(blocks, Use::kNone);
 }

@@ -176,10 +176,17 @@ void sort_arrays(const RecordOrder& order, std::span<const std::span<std::byte>>
                               std::to_string(order.record_bytes()));
     }
     if (records > 0) some.push_back({array.data(), records});
-    count += records;
+    count = detail::saturating_sum(count, records);
   }
   if (some.empty()) return;
-  if (some.size() > 1) return PlacesOfArrays(order, some, count).append_to(out);
+  if (some.size() > 1) {
+    if (!detail::scratch_to_index_records(count)) {
+      throw_error(EINVAL, std::to_string(some.size()) + " arrays have " + std::to_string(count) +
+                              " records, more than are sorted at once: sort them one by one, and "
+                              "merge them");
+    }
+    return PlacesOfArrays(order, some, count).append_to(out);
+  }
   constexpr std::size_t kFixedBytes = std::size_t{512} << 10;
   const std::size_t bytes =
       detail::saturating_sum(detail::saturating_product(count, 32), kFixedBytes);

@@ -140,14 +140,15 @@ std::uint32_t ReaderGroup::add(std::unique_ptr<FileLayout> layout,
   const auto slot = static_cast<std::uint32_t>(
       std::ranges::find_if(readers_, std::logical_not<>()) - readers_.begin());
   if (slot == readers_.size()) readers_.emplace_back();
-  while (buffers_.size() < units + open_ + 1) {
-    free_.push_back(static_cast<std::uint32_t>(buffers_.size()));
+  const std::size_t wanted = std::max(buffers_.size(), units + open_ + 1);
+  free_.reserve(wanted);
+  under_way_.reserve(wanted);
+  unreleased_.reserve(wanted);
+  owed_.reserve(wanted);
+  while (buffers_.size() < wanted) {
     buffers_.emplace_back();
+    free_.push_back(static_cast<std::uint32_t>(buffers_.size() - 1));
   }
-  free_.reserve(buffers_.size());
-  under_way_.reserve(buffers_.size());
-  unreleased_.reserve(buffers_.size());
-  owed_.reserve(buffers_.size());
   promises_.change(name, {}, reader->promised);
   readers_[slot] = std::move(reader);
   ++open_;

@@ -235,6 +235,11 @@ TEST(RecordArrays, MistakesAreErrors) {
   EXPECT_EQ(error_of([&] { merge_arrays(*order, endless, small, 1); }), EINVAL);
   const std::span<std::byte> more[] = {records, room};
   EXPECT_EQ(error_of([&] { sort_arrays(*order, more, small); }), EINVAL);
+  std::vector<std::byte> many(1 << 20);
+  const std::vector<std::span<std::byte>> too_many(4096, many);  // the same one again and again
+  const auto order_of_bytes = order_of_format(RecordFormat(1));
+  EXPECT_TRUE(fails([&] { sort_arrays(*order_of_bytes, too_many, small); }, EINVAL,
+                    {"4096 arrays have 4294967296 records", "merge them"}));
   DescriptorOutput closed(-1, 8);
   merge_arrays(*order, ten, closed, 1);
   EXPECT_EQ(error_of([&] { closed.flush(); }), EBADF);
