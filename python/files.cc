@@ -53,6 +53,16 @@ class Mapping {
     touched_.emplace(name, stream());
   }
 
+  // What has been changed is written then.
+  ~Mapping() {
+    touched_.reset();
+    const nb::gil_scoped_release released;
+    array_.reset();
+    reader_.reset();
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
   std::byte* data() const noexcept {
     return array_ ? array_->data() : const_cast<std::byte*>(reader_->data());
   }

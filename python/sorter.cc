@@ -24,6 +24,7 @@
 
 #include "module.h"
 #include "sort_calls.h"
+#include "vortex/detail/stream/saturating.h"
 
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -206,7 +207,8 @@ class Sorter {
       const ReadFile file(path);
       const std::size_t record = sorter_->record_bytes();
       std::vector<std::byte> some(std::max(kCopyBytes / record, std::size_t{1}) * record);
-      for (std::uint64_t left = count * record; left > 0;) {
+      // A file may say that it has more than a number holds: reading finds its end.
+      for (std::uint64_t left = vortex::detail::saturating_product(count, record); left > 0;) {
         const std::size_t bytes = std::min<std::uint64_t>(left, some.size());
         file.read(some.data(), bytes, offset);
         sorter_->push(std::span<const std::byte>(some.data(), bytes));

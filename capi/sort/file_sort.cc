@@ -1,4 +1,5 @@
 // Sorts of files of records and of lines, and partitions of files.
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -65,9 +66,9 @@ ExternalPartitionOptions partition_options_of(const vtx_file_partition* files,
 }
 
 void tell_report(const ExternalPartitionReport& made, vtx_partition_report& report) {
-  std::vector<vtx_part_report> parts(made.parts.size());
-  for (std::size_t i = 0; i < parts.size(); ++i) tell_fields(made.parts[i], parts[i]);
-  const std::vector<vtx_part_report>& kept = keep(std::move(parts));
+  auto& kept = place_to_keep<std::vector<vtx_part_report>>();
+  kept.resize(made.parts.size());
+  for (std::size_t i = 0; i < kept.size(); ++i) tell_fields(made.parts[i], kept[i]);
   report = {};
   tell_fields(made, report);
   report.parts = kept.data();
@@ -108,7 +109,11 @@ int vtx_partition_files(const vtx_file_partition* files, const vtx_record_format
                         const vtx_sort_resources* resources, vtx_partition_report* report) {
   return answer(thread_error(), [&] {
     const auto options = partition_options_of(files, format, resources);
-    if (report != nullptr) place_to_keep<vortex::ExternalPartitionReport>();
+    if (report != nullptr) {
+      place_to_keep<vortex::ExternalPartitionReport>();
+      place_to_keep<std::vector<vtx_part_report>>().reserve(
+          std::min(std::max(options.parts, options.splitters.size() + 1), vortex::kMostParts));
+    }
     auto made = vortex::external_partition(options);
     if (report != nullptr) tell_report(keep(std::move(made)), *report);
   });

@@ -50,6 +50,7 @@ class Vortex(ConanFile):
     def generate(self):
         toolchain = MesonToolchain(self)
         toolchain.project_options["engine"] = str(self.options.engine)
+        toolchain.project_options["jemalloc"] = "disabled"  # it serves the programs
         for part in ("program", "tests", "benchmarks", "examples"):
             toolchain.project_options[part] = False
         toolchain.generate()

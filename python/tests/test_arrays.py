@@ -397,3 +397,15 @@ def test_zeros_of_both_signs():
     zeros = np.array([0.0, -0.0])
     assert np.signbit(vortex.sorted(zeros)).tolist() == [True, False]
     assert vortex.argsort(zeros).tolist() == [0, 1]
+
+
+def test_long_elements(rng):
+    a = np.zeros(6, "S1100000")
+    a[:] = [b"%d" % number for number in rng.permutation(6)]
+    assert (vortex.sorted(a) == np.sort(a)).all()
+    assert (vortex.sorted(a, descending=True) == np.sort(a)[::-1]).all()
+    structured = np.zeros(6, [("k", "S1100000"), ("v", "i4")])
+    structured["k"], structured["v"] = a, np.arange(6)
+    assert (vortex.sorted(structured, by="k")["v"] == np.argsort(a)).all()
+    vortex.sort(a.reshape(2, 3))
+    assert (a.reshape(2, 3)[:, :2] <= a.reshape(2, 3)[:, 1:]).all()

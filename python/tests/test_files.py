@@ -48,6 +48,10 @@ def test_what_the_kernel_reads(numbers, tmp_path):
         with open(tmp_path / "written", "wb") as out:
             assert vortex.write(out.fileno(), part) == same.nbytes
         assert (np.fromfile(tmp_path / "written", np.int64) == same).all()
+        with open(tmp_path / "written", "wb") as out:
+            out.write(b"head")
+            assert vortex.write(out, part) == same.nbytes
+        assert (tmp_path / "written").read_bytes() == b"head" + same.tobytes()
 
 
 def test_sockets_get_all_or_an_error(numbers):
@@ -63,7 +67,9 @@ def test_sockets_get_all_or_an_error(numbers):
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool, ours:
         done = pool.submit(receive)
+        ours.setblocking(False)
         assert vortex.write(ours, f) == a.nbytes
+        ours.setblocking(True)
         if vortex.engine() == "userfaultfd":
             ours.sendall(f)
         else:

@@ -120,6 +120,11 @@ def test_npy_files_are_sorted_with_their_like(tmp_path):
                               ([raw, a], {"dtype": "i8"})):  # fmt: skip
         with pytest.raises(ValueError, match="a.npy: .*header"):
             vortex.sort_file(source, tmp_path / "out", **arguments)
+    # As many elements as make 0 bytes, for who wraps at 2^64.
+    with open(tmp_path / "other.npy", "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": (1 << 61,)})
+    with pytest.raises(OSError, match="other.npy"):
+        vortex.sort_file(other, tmp_path / "out.npy")
     report = vortex.sort_file([a, b], tmp_path / "out.npy")
     assert (np.load(tmp_path / "out.npy") == np.sort([*range(100), *range(50)])).all() and report.records_in == 150
     assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "other.npy", "out.npy", "raw"]
@@ -357,6 +362,7 @@ def test_partition_by_several_fields(rng, tmp_path):
     ("U2", ["ab", b"a", "\N{SECTION SIGN}"], ["abc"]),
     ("M8[D]", ["2026-01-01", "NaT", 5, datetime.date(2026, 1, 1)], ["2026-01-01T12:00", datetime.datetime(2026, 1, 1, 12)]),
     ("m8[s]", [np.timedelta64(2000, "ms"), 7], [np.timedelta64(2001, "ms")]),
+    ("M8[ns]", ["2026-01-01"], ["9999-12-31", 1 << 63]),
 ])  # fmt: skip
 def test_splitters_are_keys_as_they_are(tmp_path, dtype, good, wrong):
     np.zeros(3, dtype).tofile(tmp_path / "in")
@@ -496,6 +502,13 @@ def test_sorters_cast_without_loss():
         with pytest.raises(TypeError, match="does not hold"):
             sorter.push(lost)
     np.testing.assert_array_equal(np.concatenate(list(sorter)), [2, 3, 1 << 60, np.nan])
+    for kind in "Mm":
+        times = vortex.Sorter(f"{kind}8[ns]", memory=MEMORY)
+        days = np.array([3, -2, np.iinfo(np.int64).min], f"{kind}8[D]")  # the last is NaT
+        times.push(days)
+        with pytest.raises(TypeError, match="does not hold"):
+            times.push(np.array([5, 2_932_896], f"{kind}8[D]"))  # 9999-12-31
+        assert (np.sort(np.concatenate(list(times)))[:2] == np.sort(days)[:2]).all()
     pairs = vortex.Sorter(np.dtype([("a", "f8"), ("b", "i8")]), memory=MEMORY)
     pairs.push(np.array([(3, 2)], [("a", "i8"), ("b", "i4")]))
     with pytest.raises(TypeError, match="does not hold"):

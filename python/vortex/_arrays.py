@@ -21,6 +21,7 @@ _KINDS = {
 # The kinds of what the buffer protocol tells of, in this machine's byte order.
 _ROW_KINDS = {np.dtype(text): kind for text, kind in _KINDS.items() if text[0] not in "mM"}
 _MOVED = 1 << 18  # bytes, at a time
+_LONGEST_MOVED = 1 << 20  # of an element, by sort_records()
 _NO_ORDER = "arrays of {0} have no order here: numbers, bool, times, bytes, str and structured arrays have"
 
 
@@ -81,6 +82,9 @@ def _sort_plain(a: np.ndarray, row: int, by: Names, descending: bool, threads: i
         rows = a.reshape(-1, row)
         for one in rows:
             one[...] = one[_argsort_fields(one, by, descending, threads)]
+    elif a.itemsize > _LONGEST_MOVED:
+        for one in a.reshape(-1, row):
+            one[...] = one[argsort(one, by=by, descending=descending, threads=threads)]
     elif a.itemsize and (keys or a.dtype.names is None):  # Without a key all elements are equal.
         raw = a.reshape(-1).view(np.uint8) if a.size else a
         _core.sort_records(raw, a.itemsize, row, keys, raw, descending, threads)
@@ -127,8 +131,8 @@ def sort(
     threads: that may work, the calling one included; 0: one for each usable core.
 
     Does not hold the GIL. Raises TypeError for what has no order and for what is no such array,
-    ValueError where the array cannot be written, MemoryError with nothing moved. Long doubles are
-    left to numpy.
+    ValueError where the array cannot be written, MemoryError with nothing moved, or whole
+    rows sorted where there are several. Long doubles are left to numpy.
     """
     kind = _row_kind(a, axis, by)
     if kind is not None and a.flags.writeable:
@@ -182,7 +186,7 @@ def sorted(  # noqa: A001
     array = array_of(a)
     _check_order(array.dtype, by)
     is_row = array.ndim == 1 and axis in (None, -1, 0)
-    if is_row and array.size and array.itemsize and array.dtype.kind in "SV" and _is_plain(array):
+    if is_row and array.size and 0 < array.itemsize <= _LONGEST_MOVED and array.dtype.kind in "SV" and _is_plain(array):
         keys = _record_keys(array, by)
         if keys or (keys is not None and array.dtype.names is None):
             copy = np.empty(array.shape, array.dtype)

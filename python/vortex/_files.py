@@ -7,6 +7,7 @@ import atexit
 import errno
 import io
 import os
+import select
 import sys
 from typing import Any, Iterator, Union
 
@@ -195,19 +196,25 @@ def _refuse_views(array: Array, meanwhile: str) -> None:
 
 
 def write(file: Any, array: npt.ArrayLike) -> int:
-    """Writes the bytes of an array of a file, in C order, to a descriptor or what has fileno(); returns how many.
+    """Writes the bytes of an array of a file, in C order, to a descriptor or what has fileno(), behind what that has
+    buffered; returns how many.
 
-    For pipes, sockets and files, with any engine. Waits until all is written. Other arrays will do, too.
-    Raises OSError.
+    For pipes, sockets and files, with any engine. Waits until all is written, also where the descriptor does not.
+    Other arrays will do, too. Raises OSError.
     """
     descriptor = file if isinstance(file, int) else file.fileno()
+    if hasattr(file, "flush"):
+        file.flush()
     pieces = array._pieces() if isinstance(array, Array) else [np.ascontiguousarray(array)]
     written = 0
     for piece in pieces:
         rest = memoryview(piece.reshape(-1).view(np.uint8))
         written += len(rest)
         while rest:
-            rest = rest[os.write(descriptor, rest) :]
+            try:
+                rest = rest[os.write(descriptor, rest) :]
+            except BlockingIOError:
+                select.select([], [descriptor], [])
     return written
 
 

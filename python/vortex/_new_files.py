@@ -96,7 +96,7 @@ class _Creation:
             self._array.flush()
             _core.publish([self._file])
         self._array.flags.writeable = False
-        _refuse_views(self._array, "what they change from now on is lost; the file is complete")
+        _refuse_views(self._array, "what they change from now on may come to the file, which is complete")
 
 
 def create(path: Path, dtype: npt.DTypeLike, size: int | tuple[int, ...], *, memory: int = 0) -> _Creation:

@@ -21,11 +21,17 @@ def _borders(splitters: npt.ArrayLike, kind: np.dtype) -> npt.NDArray[Any]:
     given = np.asarray(splitters)
     if kind.kind in "mM":
         if given.dtype.kind in "iu":
+            strange = given[given > np.iinfo(np.int64).max]
+            if len(strange):
+                raise ValueError(f"splitters: {strange[0]!r} is no key of {kind}")
             given = given.astype(kind)
         elif given.dtype.kind != kind.kind:
             given = np.asarray(splitters, f"{kind.kind}8")
-        borders = given.astype(kind)
-        strange = given[(borders != given) & ~np.isnat(given)]
+        try:
+            borders = given.astype(kind)
+        except OverflowError as error:  # numpy from 2026 on; before, what does not fit is another time
+            raise ValueError(f"splitters: one is no key of {kind}") from error
+        strange = given[(borders.astype(given.dtype) != given) & ~np.isnat(given)]
     else:
         if {given.dtype.kind, kind.kind} == {"S", "U"}:
             given = given.astype(kind.kind)

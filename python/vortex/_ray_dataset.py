@@ -60,7 +60,9 @@ class _Form(NamedTuple):
     nulls_last: bool
 
     def with_keys(self, table: Any) -> Any:
-        table = table if table.schema.equals(self.schema) else table.cast(self.schema)
+        if not table.schema.equals(self.schema):
+            # What it lacks is null; nothing becomes narrower.
+            table = arrow().concat_tables([self.schema.empty_table(), table], promote_options="permissive")
         return _with_keys(table, keys_of(table, self.orders, self.nulls_last))
 
 
@@ -80,6 +82,15 @@ def _table_of(block: Any) -> Any:
 
 def _schema_of(block: Any) -> Any:
     return _table_of(block).schema
+
+
+def _common_schema(schemas: list[Any]) -> Any:
+    """One that holds the rows of all of them; TypeError where there is none."""
+    pa = arrow()
+    try:
+        return pa.unify_schemas(schemas, promote_options="permissive")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TypeError(f"blocks of the dataset have columns that do not go together: {error}") from error
 
 
 def _sample(form: _Form, number: int, wanted: int, block: Any) -> list[_Border]:
@@ -143,7 +154,7 @@ class Sorting(NamedTuple):
         ]
         if not blocks:
             return []
-        form = self.form(ray.get(_started(_schema_of, "schema", blocks[0])))
+        form = self.form(_common_schema(ray.get([_started(_schema_of, "schema", block) for block in blocks])))
         wanted = self.partitions or max(len(blocks), processors())
         of_block = -(-_SAMPLES_OF_PARTITION * wanted // len(blocks))
         sampled = ray.get([_started(_sample, "sample", form, at, of_block, block) for at, block in enumerate(blocks)])

@@ -88,7 +88,8 @@ def sort_file(
     threads: that may work; 0: one for each usable core.
     progress: called with the phase ("reading", "merging", "writing"), the bytes that it has dealt
         with and those that it has in all, or None, at most 20 times a second. What it raises ends
-        the sort, as Ctrl-C does. True: a bar by tqdm, which must be there.
+        the sort, as Ctrl-C does, which is seen while data come: not by a sort that waits for a pipe. True: a bar
+        by tqdm, which must be there.
 
     Does not hold the GIL. Raises OSError with errno and file name: ENOMEM with the least memory that
     would do, ENOSPC, and what the disks say.
@@ -190,9 +191,12 @@ def check(
 
 
 def _is_kept(array: npt.NDArray[Any], cast: npt.NDArray[Any]) -> bool:
-    """Whether all numbers are the same after a cast that numpy calls safe: large integers may not be in floats."""
+    """Whether all are the same after a cast that numpy calls safe: large integers may not be in floats, and times
+    may be too far away for a shorter unit."""
     if array.dtype.names is not None:
         return all(_is_kept(array[name], cast[name]) for name in array.dtype.names)
+    if array.dtype.kind in "mM" and cast.dtype.kind == array.dtype.kind:
+        return bool(np.all((cast.astype(array.dtype) == array) | np.isnat(array)))
     bits = 8 * array.itemsize - (array.dtype.kind == "i")
     if array.dtype.kind not in "iu" or cast.dtype.kind != "f" or np.finfo(cast.dtype).nmant >= bits:
         return True
@@ -204,9 +208,13 @@ def _is_kept(array: npt.NDArray[Any], cast: npt.NDArray[Any]) -> bool:
 def _cast(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     if array.dtype.names != dtype.names:
         raise TypeError(f"fields {array.dtype.names} are not those of the sorter, {dtype.names}")
-    cast = array.astype(dtype, casting="safe", copy=False)
+    refusal = f"{dtype} does not hold all of these {array.dtype}"
+    try:
+        cast = array.astype(dtype, casting="safe", copy=False)
+    except OverflowError as error:  # numpy from 2026 on
+        raise TypeError(refusal) from error
     if not _is_kept(array, cast):
-        raise TypeError(f"{dtype} does not hold all of these {array.dtype}")
+        raise TypeError(refusal)
     return cast
 
 
