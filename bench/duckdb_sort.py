@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Sorts lines with DuckDB (`pip install duckdb`) behind GNU sort's options, for `sort_lines --peer=`.
 
-Takes --parallel=N, -S SIZE, -T DIR, -o FILE, -u and one input; lines in the order of their bytes,
+Takes --parallel=N, -S SIZE, -T DIR, -o FILE, -u and inputs; lines in the order of their bytes,
 as LC_ALL=C. Other options are refused. Lines must hold none of the bytes 1 and 2.
 """
 
@@ -22,7 +22,7 @@ def main():
     parser.add_argument("-T", dest="folder", default=".")
     parser.add_argument("-o", dest="output", required=True)
     parser.add_argument("-u", dest="unique", action="store_true")
-    parser.add_argument("input")
+    parser.add_argument("inputs", nargs="+")
     options = parser.parse_args()
 
     memory = {"K": "KiB", "M": "MiB", "G": "GiB"}
@@ -32,7 +32,7 @@ def main():
     database.execute(f"SET temp_directory = {quoted(options.folder + '/duckdb_sort')}")
     database.execute("SET preserve_insertion_order = false")
     lines = (
-        f"read_csv({quoted(options.input)}, columns = {{'line': 'VARCHAR'}}, header = false,"
+        f"read_csv([{', '.join(map(quoted, options.inputs))}], columns = {{'line': 'VARCHAR'}}, header = false,"
         " auto_detect = false, delim = '\x01', quote = '', escape = '', nullstr = '\x02')"
     )
     distinct = "DISTINCT" if options.unique else ""
