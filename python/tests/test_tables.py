@@ -5,6 +5,7 @@ import decimal
 import errno
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -510,6 +511,23 @@ def test_threads_that_fail_leave_nothing_either(rng, tmp_path):
     with pytest.raises((OSError, ValueError)):
         vortex.sort_table(source, tmp_path / "out.parquet", "text")
     check_only_the_earlier_file_is_there(tmp_path)
+
+
+def test_it_has_reached_the_disk(tmp_path):
+    """The file before it gets its name, and the name before the call returns."""
+    pq.write_table(pa.table({"a": [2, 1]}), tmp_path / "in.parquet")
+    strace = shutil.which("strace")
+    if strace is None:
+        pytest.skip("strace is not there")
+    code = "import sys, vortex; vortex.sort_table(sys.argv[1] + '/in.parquet', sys.argv[1] + '/out.parquet', 'a')"
+    options = ["-f", "-y", "-e", "trace=fsync,fdatasync,linkat,renameat,renameat2,rename", "-o", tmp_path / "calls"]
+    done = subprocess.run([strace, *options, sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    if "ptrace" in done.stderr.lower():
+        pytest.skip("this container does not let strace in")
+    assert done.returncode == 0, done.stderr
+    calls = [line for line in (tmp_path / "calls").read_text().splitlines() if str(tmp_path) in line]
+    kinds = ["name" if "sync(" not in line else "folder" if f"<{tmp_path}>" in line else "file" for line in calls]
+    assert "name" in kinds and kinds[0] == "file" and kinds[-1] == "folder", calls
 
 
 def test_mode_of_the_file(tmp_path):
