@@ -155,6 +155,8 @@ class LineJob final {
   void take_long(std::string_view record);
   LongLines::Way way_of(std::size_t key_bytes, std::size_t record_bytes);
   void expect_room_for(std::string_view key, std::string_view record) const;
+  template <typename Store>
+  bool stored_apart(const Store& store);
   bool take_apart(std::string_view key, std::string_view record);
   bool push_long(std::string_view& record);
   bool take_beside(std::string_view record);

@@ -1,5 +1,6 @@
 // How a sort of lines takes records into memory.
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -93,11 +94,11 @@ void LineJob::take_batch(std::span<const std::string_view> records) {
         ++records_;
         continue;
       }
-      if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers) [[likely]] {
+      if (way_of(record.size(), record.size()) == LongLines::Way::kWithOthers ||
+          !stored_apart([&] { long_lines_->take({}, record); })) [[likely]] {
         take_with_key({}, record);
         continue;
       }
-      long_lines_->take({}, record);
       ++records_;
     }
   } else if (batch.front().size() > kLongRecord) {
@@ -150,21 +151,23 @@ void LineJob::take_with_key(std::string_view key, std::string_view record) {
     return;
   }
   if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
-    if (is_long || record.size() > kLongRecord) [[unlikely]]
+    const bool may_be_too_long = is_long || record.size() > kLongRecord;
+    if (may_be_too_long) [[unlikely]]
       expect_room_for(key, record);
-    while (!arenas_[filling_]->push(key, record)) [[unlikely]] make_room_for(record);
+    while (!arenas_[filling_]->push(key, record)) [[unlikely]] {
+        make_room_for(record);
+        if (may_be_too_long) expect_room_for(key, record);
+      }
     if (recent_) recent_->note(arenas_[filling_]->newest());
   }
   ++records_;
 }
 
-// The record is to lie with the others, in a run if need be.
+// The record is to lie with the others, in a run if need be. One without a key may lie in memory as
+// long as all may fit there.
 void LineJob::expect_room_for(std::string_view key, std::string_view record) const {
-  if (fits_) return;
-  if (record.size() > plan_.longest_merged ||
-      plan_.most_runs(stored_bytes(key, record, order_.has_keys)) < 2) {
-    refuse(record);
-  }
+  if (fits_ && !order_.has_keys) return;
+  if (plan_.most_runs(stored_bytes(key, record, order_.has_keys)) < 2) refuse(record);
 }
 
 // Long records are kept apart where not everything fits in memory, or may not, and the record could
@@ -188,6 +191,21 @@ LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) 
   return keeps_long_apart_ ? way : LongLines::Way::kWithOthers;
 }
 
+// Stores the first record that is kept apart, or another. False, and no record is kept apart from
+// now on, where the first cannot be stored and all may fit in memory.
+template <typename Store>
+bool LineJob::stored_apart(const Store& store) {
+  const bool is_first = long_lines_->empty();
+  try {
+    store();
+    return true;
+  } catch (const Error& error) {
+    if (!fits_ || !is_first || error.code().value() == ECANCELED) throw;
+  }
+  keeps_long_apart_ = false;
+  return false;
+}
+
 // Takes a record that is not to lie in memory, or only another in its place. The key is shorter
 // then, and may lie behind the record in free room.
 bool LineJob::take_apart(std::string_view key, std::string_view record) {
@@ -195,13 +213,13 @@ bool LineJob::take_apart(std::string_view key, std::string_view record) {
     case LongLines::Way::kWithOthers:
       return false;
     case LongLines::Way::kApart:
-      long_lines_->take(key, record);
-      return true;
+      return stored_apart([&] { long_lines_->take(key, record); });
     case LongLines::Way::kStandIn:
       break;
   }
   if (recent_ && recent_->contains(key, record)) return true;
-  const std::string_view stand_in = long_lines_->take_for_stand_in(record);
+  std::string_view stand_in;
+  if (!stored_apart([&] { stand_in = long_lines_->take_for_stand_in(record); })) return false;
   while (!arenas_[filling_]->push(key, stand_in)) make_room_for(stand_in);
   if (recent_) recent_->note(arenas_[filling_]->newest());
   return true;
@@ -209,10 +227,8 @@ bool LineJob::take_apart(std::string_view key, std::string_view record) {
 
 // A key may be several times as long as its record: it is made in the arena, where both stay.
 void LineJob::take_long(std::string_view record) {
-  if (!long_lines_->needs_keys() &&
-      way_of(record.size(), record.size()) == LongLines::Way::kApart) {
-    long_lines_->take({}, record);
-  } else {
+  if (long_lines_->needs_keys() || way_of(record.size(), record.size()) != LongLines::Way::kApart ||
+      !stored_apart([&] { long_lines_->take({}, record); })) {
     while (!push_long(record)) {
       if (take_beside(record)) break;
       make_room_for(record);

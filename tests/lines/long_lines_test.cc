@@ -221,7 +221,8 @@ TEST_F(LinesKeptApart, MayBeAsLongAsThePlanSays) {
       Lines lines = lines_with_long_ones(0, others);
       const std::uint64_t longest =
           plan_lines(options.resources, others == 1 ? memory : 10 * memory).longest_record;
-      for (const std::uint64_t bytes : {longest / 2, longest - 100, longest - 1000}) {
+      const std::uint64_t middling = 9000 + random() % 50000;  // not kept apart, and merged
+      for (const std::uint64_t bytes : {middling, longest / 2, longest - 100, longest - 1000}) {
         lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(random() % lines.size()),
                      text_of(bytes));
       }
@@ -233,7 +234,7 @@ TEST_F(LinesKeptApart, MayBeAsLongAsThePlanSays) {
           // The lines fit in memory, but not with their keys.
           std::erase_if(lines, [&](const auto& line) { return line.size() == longest - 1000; });
           for (std::string& line : lines) {
-            if (line.size() >= longest / 2) line.front() = ',';
+            if (line.size() >= std::min(middling, longest / 2)) line.front() = ',';
           }
         }
         put_input(lines);
@@ -284,6 +285,33 @@ TEST_F(LinesKeptApart, GoOnInAnotherFolder) {
   std::filesystem::remove(options.output);
   options.resources.folders = {small.root};
   expect_refused(ENOSPC, {small.root});
+}
+
+// What a sort keeps apart only since it might not fit lies in memory then.
+TEST_F(LinesKeptApart, AreNotWhereTheFolderIsFullAndAllFits) {
+  const SmallFileSystem small("tmpfs", kMiB);
+  if (!small.refusal.empty()) END_TEST_WITHOUT(small.environment, small.refusal);
+  options.resources.memory_bytes = 16 * kMiB;
+  options.resources.folders = {small.root};
+  Lines lines = lines_with_long_ones(0, 1000);
+  for (int i = 0; i < 2; ++i) lines.insert(lines.begin() + 500, "," + text_of(3 * kMiB / 2));
+  put_input(lines);
+  options.order.keys = std::make_shared<KeysBehindComma>();
+  options.order.ties = Ties::kInputOrder;
+  EXPECT_EQ(expect_output(sorted(lines, options.order)).runs, 0U);
+}
+
+TEST_F(LinesKeptApart, OfSortersAreMergedAsLongAsTwoFit) {
+  options.resources.memory_bytes = 1500 << 10;
+  options.resources.block_bytes = 128 << 10;
+  Lines lines;
+  for (int i = 0; i < 300; ++i) lines.push_back(text_of(9000 + random() % 20000));
+  LineSorter sorter({}, options.resources);
+  for (const std::string& line : lines) sorter.push(line);
+  std::sort(lines.begin(), lines.end());
+  std::string_view record;
+  for (const std::string& line : lines) EXPECT_TRUE(sorter.next(record) && record == line);
+  EXPECT_FALSE(sorter.next(record));
 }
 
 // A bit of a file without a name in the folder of runs is another one from some moment on.
