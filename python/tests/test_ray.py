@@ -636,15 +636,15 @@ def test_datasets_of_unlike_blocks(machines):
     """Types become wide enough for all blocks, and what a block lacks is null."""
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     blocks = [
-        pa.table({"k": [3], "v": pa.array([1.5], pa.float32())}),
-        pa.table({"k": [2], "v": pa.array([0.1], pa.float64())}),
+        pa.table({"k": [3], "v": pa.array([1.5], pa.float32()), "w": ["x"]}),
+        pa.table({"k": [2], "w": ["y"], "v": pa.array([0.1], pa.float64())}),
         pa.table({"k": [1], "v": pa.array([None], pa.null())}),
         pa.table({"k": pa.array([-4], pa.int8())}),
     ]
     for order in ([0, 1, 2, 3], [3, 2, 1, 0]):
         dataset = ray.data.from_arrow([blocks[at] for at in order])
-        rows = [(row["k"], row["v"]) for row in vortex.ray.sort_dataset(dataset, "k").take_all()]
-        assert rows == [(-4, None), (1, None), (2, 0.1), (3, 1.5)]
+        rows = [(row["k"], row["v"], row["w"]) for row in vortex.ray.sort_dataset(dataset, "k").take_all()]
+        assert rows == [(-4, None, None), (1, None, None), (2, 0.1, "y"), (3, 1.5, "x")]
     with pytest.raises(Exception, match="incompatible types"):
         vortex.ray.sort_dataset(ray.data.from_arrow([blocks[0], pa.table({"k": ["x"]})]), "k").take_all()
 

@@ -9,7 +9,7 @@ import io
 import os
 import select
 import sys
-from typing import Any, Iterator, Union
+from typing import Any, Callable, Iterator, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -195,6 +195,17 @@ def _refuse_views(array: Array, meanwhile: str) -> None:
                           f"alive, and {meanwhile}: delete slices before")  # fmt: skip
 
 
+def _when_writable(descriptor: int, call: Callable[[], Any]) -> Any:
+    """The call's result; it is made again where the descriptor does not block, and cannot be written to now."""
+    while True:
+        try:
+            return call()
+        except BlockingIOError:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLOUT)
+            poll.poll()
+
+
 def write(file: Any, array: npt.ArrayLike) -> int:
     """Writes the bytes of an array of a file, in C order, to a descriptor or what has fileno(), behind what that has
     buffered; returns how many.
@@ -204,17 +215,14 @@ def write(file: Any, array: npt.ArrayLike) -> int:
     """
     descriptor = file if isinstance(file, int) else file.fileno()
     if hasattr(file, "flush"):
-        file.flush()
+        _when_writable(descriptor, file.flush)
     pieces = array._pieces() if isinstance(array, Array) else [np.ascontiguousarray(array)]
     written = 0
     for piece in pieces:
         rest = memoryview(piece.reshape(-1).view(np.uint8))
         written += len(rest)
         while rest:
-            try:
-                rest = rest[os.write(descriptor, rest) :]
-            except BlockingIOError:
-                select.select([], [descriptor], [])
+            rest = rest[_when_writable(descriptor, lambda some=rest: os.write(descriptor, some)) :]
     return written
 
 

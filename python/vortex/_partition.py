@@ -25,9 +25,9 @@ def _borders(splitters: npt.ArrayLike, kind: np.dtype) -> npt.NDArray[Any]:
             if len(strange):
                 raise ValueError(f"splitters: {strange[0]!r} is no key of {kind}")
             given = given.astype(kind)
-        elif given.dtype.kind != kind.kind:
-            given = np.asarray(splitters, f"{kind.kind}8")
         try:
+            if given.dtype.kind != kind.kind:
+                given = np.asarray(splitters, f"{kind.kind}8")
             borders = given.astype(kind)
         except OverflowError as error:  # numpy from 2026 on; before, what does not fit is another time
             raise ValueError(f"splitters: one is no key of {kind}") from error

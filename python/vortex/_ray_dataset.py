@@ -61,8 +61,10 @@ class _Form(NamedTuple):
 
     def with_keys(self, table: Any) -> Any:
         if not table.schema.equals(self.schema):
-            # What it lacks is null; nothing becomes narrower.
-            table = arrow().concat_tables([self.schema.empty_table(), table], promote_options="permissive")
+            pa = arrow()
+            columns = [table.column(field.name).cast(field.type) if field.name in table.column_names
+                       else pa.nulls(len(table), field.type) for field in self.schema]  # fmt: skip
+            table = pa.table(columns, schema=self.schema)
         return _with_keys(table, keys_of(table, self.orders, self.nulls_last))
 
 
