@@ -88,6 +88,14 @@ std::span<char> LineJob::assembly_room(std::string_view so_far, std::size_t byte
   return room;
 }
 
+void LineJob::refuse(std::string_view record) const {
+  throw RecordTooLong(static_cast<std::size_t>(records_ - batch_begin_),
+                      "of " + format_bytes(record.size()) + " is longer" +
+                          (order_.has_keys ? ", with its key," : "") +
+                          " than the memory has room for: sort with more than " +
+                          format_bytes(plan_.memory_bytes));
+}
+
 // The arena has no room for the record, which may lie in what it has free.
 void LineJob::make_room_for(std::string_view record) {
   if (!arenas_[filling_]->empty()) return make_room(record);

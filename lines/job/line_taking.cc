@@ -152,8 +152,7 @@ void LineJob::take_with_key(std::string_view key, std::string_view record) {
   }
   if (!recent_ || !recent_->contains(order_.has_keys ? key : record, record)) {
     const bool may_be_too_long = is_long || record.size() > kLongRecord;
-    if (may_be_too_long) [[unlikely]]
-      expect_room_for(key, record);
+    if (may_be_too_long) expect_room_for(key, record);
     while (!arenas_[filling_]->push(key, record)) [[unlikely]] {
         make_room_for(record);
         if (may_be_too_long) expect_room_for(key, record);
@@ -287,14 +286,6 @@ bool LineJob::take_beside(std::string_view record) {
     return false;
   }
   return take_apart(key.key(0), record);
-}
-
-void LineJob::refuse(std::string_view record) const {
-  throw RecordTooLong(static_cast<std::size_t>(records_ - batch_begin_),
-                      "of " + format_bytes(record.size()) + " is longer" +
-                          (order_.has_keys ? ", with its key," : "") +
-                          " than the memory has room for: sort with more than " +
-                          format_bytes(plan_.memory_bytes));
 }
 
 void LineJob::forget_recent() noexcept {
