@@ -1,6 +1,7 @@
 #include "cli/verbs/operands.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <string_view>
@@ -9,14 +10,24 @@ namespace vortex::cli {
 
 namespace {
 
+// CLI11 looks for an option by name in functions that end the process where they find no memory.
+const CLI::Option* option_of(const CLI::App& verb, std::string_view name) {
+  const bool is_long = name.starts_with("--");
+  name.remove_prefix(is_long ? 2 : 1);
+  for (const CLI::Option* const option : verb.get_options({})) {
+    const auto& names = is_long ? option->get_lnames() : option->get_snames();
+    if (std::find(names.begin(), names.end(), name) != names.end()) return option;
+  }
+  return nullptr;
+}
+
 // Whether the argument behind this option is its value.
 bool takes_the_next(const CLI::App& verb, std::string_view option) {
-  const auto takes_value = [&](const std::string& name) {
-    const CLI::Option* const known = verb.get_option_no_throw(name);
+  const auto takes_value = [&](std::string_view name) {
+    const CLI::Option* const known = option_of(verb, name);
     return known != nullptr && known->get_items_expected_max() > 0;
   };
-  if (option.starts_with("--"))
-    return option.find('=') == option.npos && takes_value(std::string(option));
+  if (option.starts_with("--")) return option.find('=') == option.npos && takes_value(option);
   for (std::size_t i = 1; i < option.size(); ++i) {
     if (takes_value(std::string{'-', option[i]})) return i + 1 == option.size();
   }
