@@ -131,6 +131,11 @@ class Orders(Comparison):
                             ["-S1M", "-t,", "-k2,2nr", "-s"], ["-S1M", "-t,", "-k2,2", "-u"],
                             ["-S1M", "-V", "-r"], ["-S1M", "--compress-program=gzip"]):
                 self.compare(*options, name)
+        # More than the least memory, 8 MiB, has room for.
+        numbers = self.random.choices(numbers, k=2000 if SANITIZED else 600000)
+        self.put("many", b"".join(b"%s,%d,%s\n" % (number, i % 97, number[::-1]) for i, number in enumerate(numbers)))
+        for options in (["-n"], ["-t,", "-k3,3n"], ["-t,", "-k2,2nr", "-s"], ["-t,", "-k2,2", "-u"]):
+            self.compare("-S1M", *options, "many")
         self.put("long", b"".join(self.random.choice((b"a", b"b")) * (1 << 20) + b"%d\n" % i
                                   for i in range(5)))
         for options in (["-S10K"], ["-S1M", "-s", "-k1,1"], ["-S1b", "-u"]):

@@ -195,7 +195,10 @@ TEST_P(Descriptors, AWaitForTheOtherSideCanBeCancelled) {
 }
 
 TEST_P(Descriptors, AReaderThatNobodyFeedsCanBeDestroyed) {
-  const FileReader<char> in(ends.in, {.block_bytes = kBlock});
+  const std::string text(kBlock, 'x');
+  ASSERT_EQ(write(ends.out, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  const FileReader<char> in(ends.in, {.block_bytes = kBlock, .request_bytes = kBlock});
+  EXPECT_EQ(in.data()[0], 'x');  // and what comes behind is read ahead
 }
 
 // More than a pipe or a socket holds, and nobody reads.

@@ -104,8 +104,11 @@ class FileStreams : public testing::TestWithParam<Setting> {
     options.disk = disk;
     return options;
   }
-  FileReaderOptions reading(Disk* disk) const {
+  // In any order it is another stream than forward.
+  static constexpr ReadOrder kOrders[] = {ReadOrder::kAny, ReadOrder::kForward};
+  FileReaderOptions reading(Disk* disk, ReadOrder order = ReadOrder::kAny) const {
     auto options = options_on<FileReaderOptions>(disk);
+    options.order = order;
     options.read_ahead = 3;
     return options;
   }
@@ -137,10 +140,12 @@ TEST_P(FileStreams, WriteAndReadEverySize) {
       out.finish(size);
     }
     ASSERT_EQ(file_text(path), text);
-    TestDisk disk(backend());
-    const FileReader<char> in(path, reading(disk.disk.get()));
-    ASSERT_EQ(in.size(), size);
-    expect_text_and_zeros(in.data(), text);
+    for (const ReadOrder order : kOrders) {
+      TestDisk disk(backend());
+      const FileReader<char> in(path, reading(disk.disk.get(), order));
+      ASSERT_EQ(in.size(), size);
+      expect_text_and_zeros(in.data(), text);
+    }
   }
 }
 
@@ -158,9 +163,12 @@ TEST_P(FileStreams, DisturbedTransfersLoseNothing) {
       EXPECT_GT(test::injected_faults(*disk.disk), 0u);
     }
     ASSERT_TRUE(file_text(path) == text);
-    TestDisk disk(backend(), std::make_shared<RandomFaults>(random(), rates));
-    const FileReader<char> in(path, reading(disk.disk.get()));
-    for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
+    for (const ReadOrder order : kOrders) {
+      TestDisk disk(backend(), std::make_shared<RandomFaults>(random(), rates));
+      const FileReader<char> in(path, reading(disk.disk.get(), order));
+      for (std::size_t i = 0; i < text.size(); ++i) ASSERT_EQ(in.data()[i], text[i]) << i;
+      EXPECT_GT(test::injected_faults(*disk.disk), 0u);
+    }
   }
 }
 
@@ -169,7 +177,7 @@ TEST_P(FileStreams, JumpsAndComebacks) {
   put_file_text(folder.file("file"), text);
   for (const std::size_t comeback : {0u, 1u, 5u}) {
     TestDisk disk(backend());
-    FileReaderOptions options = reading(disk.disk.get());
+    FileReaderOptions options = reading(disk.disk.get(), ReadOrder::kForward);
     options.comeback_blocks = comeback;
     const FileReader<char> in(folder.file("file"), options);
     std::size_t newest = 0;
@@ -210,9 +218,10 @@ TEST_P(FileStreams, AnErrorAtEveryRequestOfAReader) {
   constexpr std::size_t kBlocks = 40;
   const std::string text = random_text(random, kBlocks * kBlock);
   put_file_text(folder.file("file"), text);
-  for (std::uint64_t k = 0; k < kBlocks / 4; ++k) {
+  for (std::uint64_t request = 0; request < 2 * (kBlocks / 4); ++request) {
+    const std::uint64_t k = request / 2;
     TestDisk disk(backend(), test::error_at(k, EIO));
-    FileReader<char> in(folder.file("file"), reading(disk.disk.get()));
+    FileReader<char> in(folder.file("file"), reading(disk.disk.get(), kOrders[request % 2]));
     std::size_t i = 0;
     bool right = true;
     const Failure failure = guarded([&] {
@@ -252,11 +261,13 @@ TEST_P(FileStreams, AnErrorAtEveryRequestOfAWriter) {
 TEST_P(FileStreams, AFileCutWhileItIsRead) {
   const std::string text = random_text(random, 64 * kBlock);
   put_file_text(folder.file("file"), text);
-  for (const std::size_t left :
-       {std::size_t{0}, 20 * kBlock, 20 * kBlock + 4097, 63 * kBlock + 1}) {
+  const std::size_t lengths[] = {0, 20 * kBlock, 20 * kBlock + 4097, 63 * kBlock + 1};
+  for (std::size_t turn = 0; turn < 2 * std::size(lengths); ++turn) {
+    const std::size_t left = lengths[turn / 2];
+    const ReadOrder order = kOrders[turn % 2];
     put_file_text(folder.file("file"), text);
     TestDisk disk(backend());
-    FileReader<char> in(folder.file("file"), reading(disk.disk.get()));
+    FileReader<char> in(folder.file("file"), reading(disk.disk.get(), order));
     ASSERT_EQ(truncate(folder.file("file").c_str(), static_cast<off_t>(left)), 0);
     std::size_t i = 0;
     bool right = true;

@@ -594,6 +594,7 @@ TEST(MergesToRunsPlan, HasBranchesInTheMemory) {
 // Blocks of buffers, writers and ends, and packers beyond those of the threads, are in the pool.
 TEST(MergesToRunsPlan, TakesNoMoreThanTheMemory) {
   auto random = test_random();
+  unsigned several = 0;
   for (int round = 0; round < 3000; ++round) {
     SortResources resources;
     resources.memory_bytes = kMiB << random() % 12;
@@ -613,6 +614,7 @@ TEST(MergesToRunsPlan, TakesNoMoreThanTheMemory) {
     ASSERT_GE(merges, 1u);
     ASSERT_LE(merges, std::max(plan.threads, 1u));
     if (merges == 1) continue;
+    ++several;
     const std::uint64_t each = plan.prefetch_of(size, merges).options.buffers +
                                LineRunWriter::blocks_needed(plan.write_behind_of_merge(merges)) +
                                2;  // the first record and the last
@@ -625,6 +627,7 @@ TEST(MergesToRunsPlan, TakesNoMoreThanTheMemory) {
         << merges;
     ASSERT_LE(size.longest, plan.block_bytes);
   }
+  EXPECT_GT(several, 100U);
 }
 
 // Until so few are left, neighbours become one: never more than `order` of them.

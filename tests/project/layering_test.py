@@ -60,7 +60,7 @@ def complaints_about(house, room, line):
             yield f"{name} belongs to {', '.join(owners)}/ alone"
 
 
-LITERAL = re.compile(r'"((?:[^"\\\\]|\\\\.)*)"')
+LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
 FLAG = re.compile(r"(?:^|[\s(`'])(-[a-zA-Z]|--[a-z][-a-z]*)(?=$|[\s)`',.:;=])")
 # The shell: a way out of a limit that it sets.
 OTHERS_FLAGS = re.compile(r"ulimit -[a-z]|sysctl -w")

@@ -145,10 +145,18 @@ TYPED_TEST(SortOf, WhatIsReplacedIsReplacedAtTheEnd) {
   SmallSort<TypeParam> sort;
   write_file(sort.files.output(), Bytes(10));
   ASSERT_EQ(chmod(sort.files.output().c_str(), 0640), 0);
-  sort.options.resources.open_disk =
-      sort_disks(Backend::kThreads, error_at(3, EIO, Operation::kWrite));
-  EXPECT_EQ(error_of([&] { TypeParam::sort(sort.options); }), EIO);
-  EXPECT_TRUE(read_file(sort.files.output()) == Bytes(10));
+  const auto all = counted(Operation::kWrite);
+  sort.options.resources.open_disk = sort_disks(Backend::kThreads, all);
+  ASSERT_EQ(sort.run(), 0);
+  write_file(sort.files.output(), Bytes(10));
+  ASSERT_EQ(chmod(sort.files.output().c_str(), 0640), 0);
+  // Of a run, and one of the last of the output, of which another sort may have somewhat fewer.
+  for (const std::uint64_t write : {std::uint64_t{3}, all->attempts() * 9 / 10}) {
+    sort.options.resources.open_disk =
+        sort_disks(Backend::kThreads, error_at(write, EIO, Operation::kWrite));
+    EXPECT_EQ(error_of([&] { TypeParam::sort(sort.options); }), EIO);
+    EXPECT_TRUE(read_file(sort.files.output()) == Bytes(10));
+  }
   sort.options.resources.open_disk = {};
   TypeParam::sort(sort.options);
   EXPECT_EQ(read_file(sort.files.output()).size(), sort.input.size());
@@ -327,11 +335,12 @@ TYPED_TEST(SortOf, AWaitForAPipeIsEnded) {
 // Of what is sorted at once, too. Where the sort does not end, what it writes is read after a
 // minute.
 TYPED_TEST(SortOf, AWaitForAReaderIsEnded) {
-  SmallSort<TypeParam> sort(true);
+  SmallSort<TypeParam> sort(true, 4);
   sort.options.resources = {};
   sort.options.resources.memory_bytes = 64 << 20;
   sort.options.inputs = {sort.files.file("small")};
-  sort.input.resize(std::min<std::size_t>(sort.input.size(), 36 * 10'000));
+  // More than the 256 KiB that a sort makes its pipe hold.
+  sort.input.resize(36 * 10'000);
   write_file(sort.options.inputs[0], sort.input);
   sort.options.output = sort.files.file("pipe");
   ASSERT_EQ(mkfifo(sort.options.output.c_str(), 0600), 0);

@@ -396,15 +396,16 @@ TEST(SharedDisk, ReadsRightAfterReadersThatFailed) {
   const std::unique_ptr<Disk> disk = open_disk({.name = "shared"});
   const FileReaderOptions options{.caching = Caching::kDirect, .disk = disk.get()};
   bool failed = true;
+  unsigned refused = 0;
   for (std::uint64_t at = 1; failed; ++at) {
     heap_failure().arm(at, false);
-    failed = false;
     try {
       const FileReader<std::uint64_t> none(path, options);
     } catch (const std::exception&) {
-      failed = true;
+      ++refused;
     }
     heap_failure().armed = false;
+    failed = heap_failure().failed != 0;
     const FileReader<std::uint64_t> in(path, options);
     std::size_t wrong = 0;
     guarded([&] {
@@ -412,6 +413,7 @@ TEST(SharedDisk, ReadsRightAfterReadersThatFailed) {
     }).throw_if_failed();
     ASSERT_EQ(wrong, 0U) << "allocation " << at << " failed";
   }
+  EXPECT_GT(refused, 3U);
 }
 
 }  // namespace
