@@ -41,8 +41,8 @@ class KeyLocale {
   std::string_view without_leading_blanks(std::string_view text) const noexcept;
 
   char decimal_point() const noexcept { return decimal_point_; }
-  // The byte that may stand among the digits of a number; none is equal to a number below 0. GNU
-  // sort compares bytes with a char, which one above 0x7f never is where chars are signed.
+  // The byte that may stand among the digits of a number; below 0 there is none. GNU sort compares
+  // bytes with a char: where chars are signed, a separator above 0x7f is equal to no byte.
   int thousands_separator() const noexcept {
     return thousands_separator_ == kNone ? kNone : static_cast<char>(thousands_separator_);
   }

@@ -220,8 +220,8 @@ std::optional<LinePlan> try_lines(const SortResources& resources, std::uint64_t 
   const std::uint64_t half = plan.pool_blocks / 2 * plan.block_bytes;
   plan.longest_merged =
       half - std::min<std::uint64_t>(half, (plan.writing_blocks() + 4) * plan.block_bytes);
-  // An arena of all of it holds one, and a key of half its length. Where two runs with such records
-  // cannot be merged, it is kept apart.
+  // The whole arena holds such a record, and a key of half its length. A record that cannot be
+  // merged is kept apart.
   plan.longest_record =
       std::min<std::uint64_t>(plan.arena_bytes / 2 + plan.arena_bytes / 8, plan.memory_bytes / 3);
   plan.merge_order = plan.most_runs(0);

@@ -179,7 +179,7 @@ LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) 
     return LongLines::Way::kWithOthers;
   }
   if (fits_ && order_.input_decides) {
-    // Keys are not known beforehand: with a key of half of that a record can be merged.
+    // What is shorter, with its key, can be merged: a record by half, a key by a quarter.
     way = long_lines_->way_of(key_bytes, record_bytes, plan_.longest_merged / 2);
     if (way == LongLines::Way::kWithOthers) return way;
   } else if (fits_ &&
@@ -190,8 +190,8 @@ LongLines::Way LineJob::way_of(std::size_t key_bytes, std::size_t record_bytes) 
   return keeps_long_apart_ ? way : LongLines::Way::kWithOthers;
 }
 
-// Stores the first record that is kept apart, or another. False, and no record is kept apart from
-// now on, where the first cannot be stored and all may fit in memory.
+// Stores a record that is kept apart. Returns false where it is the first, cannot be stored, and
+// all records may fit in memory: then none is kept apart from now on.
 template <typename Store>
 bool LineJob::stored_apart(const Store& store) {
   const bool is_first = long_lines_->empty();

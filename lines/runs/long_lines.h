@@ -43,8 +43,8 @@ class LongLines {
             const std::array<char, 256>* byte_map, std::uint64_t memory_bytes,
             std::vector<std::string> folders, const SortWatch& watch);
 
-  // What is to become of a record; those that are shorter than `least` are none of these. Where the
-  // input decides, all are asked for, from the first on, with the same `least`.
+  // What is to become of a record. One that is shorter than `least` stays with the others. Where
+  // the input decides, all are asked for, from the first on, with the same `least`.
   enum class Way : std::uint8_t { kWithOthers, kApart, kStandIn };
   Way way_of(std::size_t key_bytes, std::size_t record_bytes,
              std::uint64_t least = 0) const noexcept {

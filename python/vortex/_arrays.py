@@ -78,11 +78,7 @@ def _sort_plain(a: np.ndarray, row: int, by: Names, descending: bool, threads: i
         _core.sort_rows(numbers[0], numbers[1], row, descending, threads)
         return
     keys = _record_keys(a, by)
-    if keys is None:
-        rows = a.reshape(-1, row)
-        for one in rows:
-            one[...] = one[_argsort_fields(one, by, descending, threads)]
-    elif a.itemsize > _LONGEST_MOVED:
+    if keys is None or a.itemsize > _LONGEST_MOVED:
         for one in a.reshape(-1, row):
             one[...] = one[argsort(one, by=by, descending=descending, threads=threads)]
     elif a.itemsize and (keys or a.dtype.names is None):  # Without a key all elements are equal.

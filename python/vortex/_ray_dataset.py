@@ -181,7 +181,8 @@ def processors() -> int:
 def sort_dataset(ds: Any, by: By, *, descending: bool = False, nulls: str = "last", partitions: int = 0) -> Any:
     """A Dataset of Ray with the rows of another one, sorted by columns as sort_table() sorts them.
 
-    ds: of any blocks that Arrow can hold. Rows with equal keys keep the order in which it gives them.
+    ds: of any blocks that Arrow can hold; columns become wide enough for all of them. Rows with equal keys keep the
+        order in which it gives them.
     by, descending, nulls: as for sort_table().
     partitions: parts of the result, at most; 0: as many as `ds` has blocks, or as there are processors. Equal keys
         are divided, too. A task holds a part with its keys, and a copy; Ray divides parts that are longer than its
