@@ -271,6 +271,8 @@ def test_npy_files_are_merged(rng, tmp_path, dtype):
     # So many files that they are sorted.
     report = vortex.merge(names * 40, tmp_path / "many.npy", key=key, first=7, memory=MEMORY)
     assert report.records_in == 40 * a.size
+    vortex.sort_file(names * 40, tmp_path / "expected.npy", key=key, first=7)
+    assert (tmp_path / "many.npy").read_bytes() == (tmp_path / "expected.npy").read_bytes()
     os.truncate(names[3], os.path.getsize(names[3]) - 1)
     with pytest.raises(OSError) as caught:
         vortex.merge(names, tmp_path / "cut.npy", key=key)

@@ -132,6 +132,10 @@ class Fuzz(FolderCase):
 
     def text(self, lines):
         chooser = self.chooser
+        # One in ten is beyond what little memory holds.
+        if lines and chooser.random() < 0.1:
+            few = self.text(40)
+            return few * (chooser.choice([200 << 10, 2 << 20, 6 << 20]) // (len(few) + 1))
         made = [chooser.choice([b" ", b",", b":", b"  "]).join(chooser.choices(WORDS, k=chooser.randrange(5)))
                 for _ in range(lines)]
         return b"\n".join(made) + (b"\n" if chooser.random() < 0.7 else b"")

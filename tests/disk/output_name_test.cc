@@ -134,21 +134,6 @@ TEST_P(OutputNames, ReplaceContentsThatAreToldNotToBeWhole) {
 
 // A process of the same number was killed and has left its files: in a container all processes have
 // the same number.
-TEST_P(OutputNames, AreNotKeptByWhatOthersLeftBehind) {
-  put_file_text(path, "old");
-  run([&] {
-    for (int i = 0; i < 100; ++i) {
-      const std::string number = std::to_string(getpid()) + "-" + std::to_string(i);
-      put_file_text(folder.file(".file." + number + ".part"), "left");
-      put_file_text(folder.file(".vortex." + number + ".part"), "left");
-    }
-    written(path).finish(3);
-    if (BlockFile::temporary(folder.path().string()).descriptor() < 0) return 1;
-    return file_text(path) == "new" ? 0 : 2;
-  });
-  EXPECT_EQ(folder.entries(), 201u);
-}
-
 TEST_P(OutputNames, AppearInTheFolderWhateverItIsCalledThen) {
   for (const bool replace : {true, false}) {
     const std::string name = replace ? "old" : "fresh";

@@ -77,7 +77,8 @@ class NoAllocationIo : public testing::TestWithParam<Backend> {
   }
 
   // Requests of one block, which may be registered, and of four.
-  static std::vector<FileReaderOptions> ways_to_read(Disk* disk) {
+  static std::vector<FileReaderOptions> ways_to_read(Disk* disk,
+                                                     ReadOrder order = ReadOrder::kAny) {
     std::vector<FileReaderOptions> ways;
     for (const Caching caching : kCachings) {
       for (const std::size_t blocks : {1, 4}) {
@@ -85,6 +86,7 @@ class NoAllocationIo : public testing::TestWithParam<Backend> {
                         .comeback_blocks = blocks,
                         .read_ahead = 3,
                         .request_bytes = blocks * kBlock,
+                        .order = order,
                         .caching = caching,
                         .disk = disk});
       }
@@ -140,15 +142,27 @@ TEST_P(NoAllocationIo, TheTestNoticesAnAllocation) {
 }
 
 TEST_P(NoAllocationIo, Reading) {
-  for (const auto& faults : {std::shared_ptr<FaultPlan>(), disturbances()}) {
-    TestDisk disk(GetParam(), faults);
-    for (const FileReaderOptions& way : ways_to_read(disk.disk.get())) {
-      const FileReader<char> in(path, way);
-      ASSERT_EQ(read_blocks(in.data(), kBlocks).error, 0);
-      // The page after the end, which the last block has no room for.
-      const HeapAtRest rest;
-      (void)static_cast<const volatile char*>(in.data())[kBlocks * kBlock];
+  for (const ReadOrder order : {ReadOrder::kAny, ReadOrder::kForward}) {
+    for (const auto& faults : {std::shared_ptr<FaultPlan>(), disturbances()}) {
+      TestDisk disk(GetParam(), faults);
+      for (const FileReaderOptions& way : ways_to_read(disk.disk.get(), order)) {
+        const FileReader<char> in(path, way);
+        ASSERT_EQ(read_blocks(in.data(), kBlocks).error, 0);
+        // The page after the end, which the last block has no room for.
+        const HeapAtRest rest;
+        (void)static_cast<const volatile char*>(in.data())[kBlocks * kBlock];
+      }
     }
+  }
+}
+
+// What lies behind the window of a reader that only goes forward.
+TEST_P(NoAllocationIo, ReadingWhatHasGone) {
+  TestDisk disk(GetParam());
+  for (const FileReaderOptions& way : ways_to_read(disk.disk.get(), ReadOrder::kForward)) {
+    const FileReader<char> in(path, way);
+    ASSERT_EQ(read_blocks(in.data(), kBlocks).error, 0);
+    EXPECT_EQ(read_blocks(in.data(), 1).error, EFAULT);
   }
 }
 
@@ -200,10 +214,12 @@ TEST_P(NoAllocationIo, ReadingFromASharedPool) {
 }
 
 TEST_P(NoAllocationIo, AnErrorAtEveryRequestOfAReader) {
-  for (std::uint64_t k = 0; k < kBlocks / 4; ++k) {
-    TestDisk disk(GetParam(), test::error_at(k, EIO));
-    const FileReader<char> in(path, ways_to_read(disk.disk.get())[k % 6]);
-    EXPECT_EQ(read_blocks(in.data(), kBlocks).error, EIO);
+  for (const ReadOrder order : {ReadOrder::kAny, ReadOrder::kForward}) {
+    for (std::uint64_t k = 0; k < kBlocks / 4; ++k) {
+      TestDisk disk(GetParam(), test::error_at(k, EIO));
+      const FileReader<char> in(path, ways_to_read(disk.disk.get(), order)[k % 6]);
+      EXPECT_EQ(read_blocks(in.data(), kBlocks).error, EIO);
+    }
   }
 }
 

@@ -244,9 +244,16 @@ TEST(MergeParts, TellHowFarTheyAre) {
 
 std::atomic<int> asking{0};
 std::atomic<int> most_asking{0};
+// The threads that have asked while the count of merges was the one that each has noted.
+std::atomic<int> merges{0}, askers{0};
 
 struct CountingLess {
   bool operator()(const KeyAndValue& a, const KeyAndValue& b) const noexcept {
+    thread_local int noted = 0;
+    if (const int now = merges.load(); noted != now) {
+      noted = now;
+      ++askers;
+    }
     const int now = asking.fetch_add(1) + 1;
     if (a.value % 16384 == 0) std::this_thread::yield();  // others may come meanwhile
     for (int most = most_asking.load(); now > most;) {
@@ -270,11 +277,15 @@ TEST(MergeParts, AskAComparatorByNoMoreThreadsThanThereAre) {
     asking = most_asking = 0;
     unsigned merging = 0;
     sort.options.resources.progress = [&](const SortProgress& now) {
-      if (now.phase == SortPhase::kWriting && merging++ == 0) most_asking = 0;
+      if (now.phase != SortPhase::kWriting || merging++ != 0) return;
+      most_asking = 0;
+      askers = 0;
+      ++merges;
     };
     const SortReport report = external_sort<KeyAndValue>(sort.options, CountingLess());
     EXPECT_EQ(report.merge_parts > 1, threads > 1);
     EXPECT_LE(most_asking, static_cast<int>(threads));
+    EXPECT_LE(askers, static_cast<int>(threads));
     EXPECT_EQ(asking, 0);
   }
 }

@@ -332,7 +332,8 @@ TEST(SortThread, OfSortsWithinFunctions) {
   std::atomic<int> sorts{0};
   const auto key = [&](const KeyAndValue& record) {
     callers.call(record.value);
-    if (record.value == 1029 && sorts++ == 0) {
+    // By a thread whose number others would not have by chance.
+    if (sort_thread() > 1 && sorts == 0 && sorts++ == 0) {
       std::vector<KeyAndValue> some = inner_records;
       const unsigned before = sort_thread();
       sort(std::span(some), &KeyAndValue::key, {.threads = 2});
@@ -340,8 +341,12 @@ TEST(SortThread, OfSortsWithinFunctions) {
     }
     return record.key;
   };
-  sort(std::span(records), key, {.threads = 7});
-  callers.expect_good();
+  // Few threads may have done all of it before a third one is there.
+  for (int turn = 0; turn < 200 && sorts == 0; ++turn) {
+    records = inner_records;
+    sort(std::span(records), key, {.threads = 7});
+    callers.expect_good();
+  }
   EXPECT_GT(sorts, 0);
 }
 

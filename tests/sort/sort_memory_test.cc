@@ -1,6 +1,5 @@
-// A sort that is given much memory stays within it, with all that the process has: a fiftieth is
-// for how the heap rounds. One that is given little takes 32 MiB at most besides, for the program,
-// its libraries, and what does not grow.
+// A sort stays within its memory, with all that the process takes meanwhile but pages of programs
+// and libraries: a fiftieth is for how the heap rounds, 4 MiB of little memory.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -73,8 +72,7 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
   void expect_within(std::uint64_t peak_bytes) const {
     RecordProperty("peak_MiB", static_cast<int>(peak_bytes / kMiB));
     const std::uint64_t memory = GetParam().memory_bytes;
-    const bool much = memory >= 512 * kMiB && GetParam().data_bytes > memory;
-    EXPECT_LE(peak_bytes, memory + (much ? memory / 50 : 32 * kMiB)) << peak_bytes / kMiB << " MiB";
+    EXPECT_LE(peak_bytes, memory + std::max(memory / 50, 4 * kMiB)) << peak_bytes / kMiB << " MiB";
     EXPECT_GT(peak_bytes, std::min(GetParam().memory_bytes, GetParam().data_bytes) / 2);
   }
   static std::uint64_t word(std::uint64_t index) {
@@ -106,7 +104,7 @@ class SortMemory : public ::testing::TestWithParam<Setting> {
     return resources;
   }
   static std::uint64_t peak_of_sort(const TemporaryFolder& folder, const std::string& input) {
-    return peak_of([&] {
+    return peak_beyond_start([&] {
       ExternalSortOptions options;
       options.inputs = {input};
       options.output = folder.file("output");
@@ -148,7 +146,7 @@ TEST_P(SortMemory, OfAPipe) {
 TEST_P(SortMemory, OfPushedRecords) {
   if (leave_out(2)) GTEST_SKIP() << kNotItsTurn;
   const TemporaryFolder folder;
-  expect_within(peak_of([&] {
+  expect_within(peak_beyond_start([&] {
     const std::size_t record_bytes = GetParam().record_bytes;
     RecordSorter sorter(resources_in(folder),
                         RecordFormat(record_bytes, {parse_record_key(GetParam().key)}));
@@ -191,8 +189,8 @@ TEST(SortMemoryOfMerges, ByManyThreads) {
     options.resources.memory_bytes = memory;
     options.resources.threads = threads;
     EXPECT_GT(plan_external_sort(options).merge_parts, 1U);
-    const std::uint64_t peak = peak_of([&] { external_sort(options); });
-    EXPECT_LE(peak, memory + 32 * kMiB) << peak / kMiB << " MiB";
+    const std::uint64_t peak = peak_beyond_start([&] { external_sort(options); });
+    EXPECT_LE(peak, memory + 4 * kMiB) << peak / kMiB << " MiB";
     EXPECT_GT(peak, memory / 4);
   }
 }

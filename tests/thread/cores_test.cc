@@ -79,6 +79,13 @@ TEST_F(CoresTest, VersionOneAndItsWordForNoQuota) {
 }
 
 TEST_F(CoresTest, LinesThatNameNoGroupAreLeftOut) {
+  // Groups that such lines would have by mistake have no more than one.
+  for (const char* group : {"", "/cpu", "/nonsense", "/3:cpu"}) {
+    const std::string folder = std::string("/sys/fs/cgroup") + group;
+    write(folder + "/cpu.max", "100000 100000\n");
+    write(folder + "/cpu.cfs_quota_us", "100000\n");
+    write(folder + "/cpu.cfs_period_us", "100000\n");
+  }
   write("/proc/self/cgroup", "nonsense\n\n3:cpu\n");
   EXPECT_EQ(cores(), allowed());
 }
