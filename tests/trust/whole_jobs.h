@@ -30,6 +30,7 @@
 #include "vortex/file_array.h"
 #include "vortex/file_reader.h"
 #include "vortex/file_writer.h"
+#include "vortex/files/timed_readers.h"
 #include "vortex/line_sort.h"
 #include "vortex/pipeline.h"
 #include "vortex/radix_sort.h"
@@ -171,6 +172,20 @@ struct WholeJob {
   std::function<std::string(bool ended_well, bool files_may_stay)> complaint;
 };
 
+// Of a job whose result stays in memory.
+struct Result {
+  std::string expected, got;
+  std::string complaint(bool ended_well) const {
+    return ended_well && got != expected ? "the result is wrong" : "";
+  }
+};
+
+inline std::string complaint_of(const Place& place, const Result& result, bool ended_well,
+                                bool files_may_stay) {
+  const std::string wrong = result.complaint(ended_well);
+  return wrong.empty() ? place.complaint(false, {}, files_may_stay) : wrong;
+}
+
 inline constexpr std::size_t kJobBlock = std::size_t{16} << 10;
 
 // --- Sorts of files
@@ -216,6 +231,7 @@ struct SortShape {
   bool merge = false;     // two sorted inputs
   bool in_place = false;  // the output's contents are replaced
   bool unique = false;    // by more threads: branches merge the runs
+  bool csv = false;       // lines, by their first column
   DiskBackend backend = DiskBackend::kBest;
 };
 
@@ -240,6 +256,17 @@ inline void expect_runs(const SortShape& shape, const SortReport& report) {
   }
 }
 
+inline void order_by(const SortShape& shape, LineSortOptions& options) {
+  LineKeyOptions keys;
+  if (shape.csv) {
+    keys.keys = {"1"};
+    keys.fields = FieldRules::kCsv;
+    options.framing = RecordFraming::quoted();
+  }
+  options.order = line_order(keys);
+  options.order.unique = shape.unique;
+}
+
 // Calls use(options) with those of either kind of records.
 template <typename Use>
 void with_options(const Place& place, const SortShape& shape, std::uint64_t memory_bytes,
@@ -250,7 +277,7 @@ void with_options(const Place& place, const SortShape& shape, std::uint64_t memo
     options.merge_inputs = shape.merge;
     options.resources = job_resources(place, memory_bytes, shape.backend);
     if (shape.unique) options.resources.threads = 4;
-    if constexpr (requires { options.order.unique; }) options.order.unique = shape.unique;
+    if constexpr (requires { options.order.keys; }) order_by(shape, options);
     if (shape.in_place) options.resources.output_in_place = InPlace::kAlways;
     if (shape.pipe && shape.lines) options.resources.compression = RunCompression::kAlways;
     use(options);
@@ -470,14 +497,90 @@ inline WholeJob array_job(std::mt19937_64& random) {
   return job;
 }
 
-// --- Streams between threads, and sorters
+// The file gets twice its length, and then half a block more than it had. Whatever is there of it
+// has the numbers from before, and behind them new ones or zeros.
+inline WholeJob resized_array_job(std::mt19937_64& random) {
+  const auto place = std::make_shared<Place>();
+  const std::string before = random_numbers(kJobBlock / 2, random);
+  std::string after = before;
+  while (after.size() < 2 * before.size()) after += "a number";
+  const std::size_t last = before.size() + kJobBlock / 2;
+  WholeJob job;
+  job.name = "ResizedArray";
+  job.quick = true;
+  job.prepare = [=] { Place::put(place->output(), before); };
+  job.run = [=] {
+    const std::unique_ptr<Disk> disk = disk_of_job();
+    FileArray<char> array(place->output(), {.block_bytes = kJobBlock, .disk = disk.get()});
+    array.resize(after.size());
+    guarded([&] {
+      for (std::size_t i = before.size(); i < after.size(); ++i) array.data()[i] = after[i];
+    }).throw_if_failed();
+    array.resize(last);
+    array.flush();
+  };
+  job.complaint = [=](bool ended_well, bool files_may_stay) -> std::string {
+    const std::string now = Place::text(place->output());
+    if (ended_well && now != after.substr(0, last)) return "the file is not what it was made";
+    if (now.size() != before.size() && now.size() != after.size() && now.size() != last) {
+      return "the file has " + std::to_string(now.size()) + " bytes";
+    }
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      if (now[i] != after[i] && (i < before.size() || now[i] != 0)) {
+        return "byte " + std::to_string(i) + " is neither old nor new";
+      }
+    }
+    place->restore();
+    return place->complaint(false, {}, files_may_stay);
+  };
+  return job;
+}
 
-struct Result {
-  std::string expected, got;
-  std::string complaint(bool ended_well) const {
-    return ended_well && got != expected ? "the result is wrong" : "";
+// Two files, of which one is opened when the other has begun, by a group that has memory for both.
+inline WholeJob timed_readers_job(std::mt19937_64& random) {
+  const auto place = std::make_shared<Place>();
+  const auto result = std::make_shared<Result>();
+  for (int i = 0; i < 2; ++i) {
+    place->add_input(random_numbers(kJobBlock, random));
+    result->expected += place->input(static_cast<std::size_t>(i));
   }
-};
+  WholeJob job;
+  job.name = "TimedReaders";
+  job.quick = true;
+  job.run = [=] {
+    const std::unique_ptr<Disk> own = disk_of_job();
+    const std::unique_ptr<Disk> disk = own ? nullptr : open_disk({});
+    TimedReaders group({.disks = {{.disk = own ? own.get() : disk.get()}},
+                        .memory_bytes = 16 * kJobBlock,
+                        .block_bytes = kJobBlock,
+                        .request_bytes = 2 * kJobBlock});
+    std::string second;
+    const auto add = [](std::string& text, std::span<const std::byte> bytes) {
+      text.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      return !bytes.empty();
+    };
+    result->got.clear();
+    TimedReader first_reader = group.open(place->paths()[0], {.bytes_per_s = 1e6});
+    add(result->got, first_reader.next());
+    const auto open_second = [&] { return group.open(place->paths()[1], {.bytes_per_s = 2e6}); };
+    TimedReader second_reader;
+    try {
+      second_reader = open_second();
+    } catch (const std::exception&) {  // the group is as it was
+      add(result->got, first_reader.next());
+      second_reader = open_second();
+    }
+    group.fill();
+    while (add(result->got, first_reader.next()) | add(second, second_reader.next())) continue;
+    result->got += second;
+  };
+  job.complaint = [=](bool ended_well, bool files_may_stay) {
+    return complaint_of(*place, *result, ended_well, files_may_stay);
+  };
+  return job;
+}
+
+// --- Streams between threads, and sorters
 
 inline WholeJob pipeline_job(std::mt19937_64& random) {
   const auto result = std::make_shared<Result>();
@@ -515,13 +618,6 @@ inline WholeJob pipeline_job(std::mt19937_64& random) {
   return job;
 }
 
-// Of a job whose result stays in memory.
-inline std::string complaint_of(const Place& place, const Result& result, bool ended_well,
-                                bool files_may_stay) {
-  const std::string wrong = result.complaint(ended_well);
-  return wrong.empty() ? place.complaint(false, {}, files_may_stay) : wrong;
-}
-
 inline WholeJob sorter_job(std::mt19937_64& random) {
   const auto place = std::make_shared<Place>();
   const auto result = std::make_shared<Result>();
@@ -542,6 +638,37 @@ inline WholeJob sorter_job(std::mt19937_64& random) {
     guarded([&] {
       const auto* const data = reinterpret_cast<const char*>(sorter.data());
       for (std::size_t i = 0; i < result->got.size(); ++i) result->got[i] = data[i];
+    }).throw_if_failed();
+  };
+  job.complaint = [=](bool ended_well, bool files_may_stay) {
+    return complaint_of(*place, *result, ended_well, files_may_stay);
+  };
+  return job;
+}
+
+// Two sorts in one budget, of which the second reads the first.
+inline WholeJob chain_job(std::mt19937_64& random) {
+  const auto place = std::make_shared<Place>();
+  const auto result = std::make_shared<Result>();
+  const std::string text = random_numbers(std::size_t{1} << 15, random);
+  result->expected = sorted_numbers(text);
+  std::vector<std::uint64_t> numbers(text.size() / 8);
+  std::memcpy(numbers.data(), text.data(), text.size());
+  WholeJob job;
+  job.name = "Chain";
+  job.run = [=] {
+    result->got.clear();
+    SortResources resources = job_resources(*place, std::uint64_t{2} << 20);
+    resources.budget = MemoryBudget::make(std::uint64_t{2} << 20);
+    Sorter<std::uint64_t, std::greater<>> first(resources);
+    first.push(numbers);
+    first.sort();
+    Sorter<std::uint64_t> second(resources);
+    second.push(std::span(first.data(), first.size()));
+    second.sort();
+    guarded([&] {
+      const auto* const data = reinterpret_cast<const char*>(second.data());
+      for (std::size_t i = 0; i < text.size(); ++i) result->got.push_back(data[i]);
     }).throw_if_failed();
   };
   job.complaint = [=](bool ended_well, bool files_may_stay) {
@@ -635,6 +762,7 @@ inline const std::vector<SortShape>& sort_shapes() {
       {.name = "UniqueLinesWithRuns", .lines = true, .runs = true, .unique = true},
       {.name = "LinesOfAPipe", .lines = true, .runs = true, .pipe = true},
       {.name = "LinesMerged", .lines = true, .merge = true},
+      {.name = "Csv", .lines = true, .csv = true},
   };
   return shapes;
 }
@@ -643,8 +771,9 @@ inline const std::vector<std::string>& job_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
     for (const SortShape& shape : sort_shapes()) all.push_back(shape.name);
-    for (const char* const other : {"Copy", "StripedCopy", "Array", "Pipeline", "Sorter",
-                                    "LineSorter", "Partition", "Division"}) {
+    for (const char* const other :
+         {"Copy", "StripedCopy", "Array", "ResizedArray", "TimedReaders", "Pipeline", "Sorter",
+          "Chain", "LineSorter", "Partition", "Division"}) {
       all.emplace_back(other);
     }
     return all;
@@ -658,10 +787,13 @@ inline WholeJob make_job(const std::string& name, std::mt19937_64& random) {
   }
   if (name == "Copy" || name == "StripedCopy") return copy_job(random, name != "Copy");
   if (name == "Array") return array_job(random);
+  if (name == "ResizedArray") return resized_array_job(random);
+  if (name == "TimedReaders") return timed_readers_job(random);
   if (name == "Pipeline") return pipeline_job(random);
   if (name == "Sorter") return sorter_job(random);
   if (name == "Division") return division_job(random);
   if (name == "LineSorter") return line_sorter_job(random);
+  if (name == "Chain") return chain_job(random);
   return partition_job(random);
 }
 
