@@ -279,7 +279,7 @@ void BlockFile::open_direct(Trial trial) {
     return;
   }
   direct_ =
-      os::Descriptor(::open(path_of_descriptor(descriptor()).c_str(),
+      os::Descriptor(::open(PathOfDescriptor(descriptor()).c_str(),
                             (trial == Trial::kRead ? O_RDONLY : O_RDWR) | O_DIRECT | O_CLOEXEC));
   int error = direct_ ? 0 : errno;
   if (error == 0) {

@@ -13,7 +13,7 @@ namespace vortex { inline namespace v0 {
 namespace {
 
 int link_nameless(int file, int folder, const std::string& name) {
-  return linkat(AT_FDCWD, path_of_descriptor(file).c_str(), folder, name.c_str(),
+  return linkat(AT_FDCWD, PathOfDescriptor(file).c_str(), folder, name.c_str(),
                 AT_SYMLINK_FOLLOW) == 0
              ? 0
              : errno;
@@ -102,7 +102,7 @@ os::Descriptor OutputName::create(unsigned mode, bool may_have_name) {
   // A folder that takes no file at all says so below.
   const bool forbidden = !file && (errno == EACCES || errno == EPERM || errno == EROFS);
   // A file without a name gets one by way of /proc.
-  if (file && access(path_of_descriptor(file.get()).c_str(), F_OK) == 0) return file;
+  if (file && access(PathOfDescriptor(file.get()).c_str(), F_OK) == 0) return file;
   if (!may_have_name && !forbidden) throw NoNamelessFile(path_);
   const int error = take_temporary_name(base_, temporary_, [&](const std::string& name) {
     file = os::Descriptor(

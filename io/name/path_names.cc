@@ -38,8 +38,8 @@ std::string name_in_folder(const std::string& path) {
   return slash == std::string::npos ? path : path.substr(slash + 1);
 }
 
-std::string path_of_descriptor(int descriptor) {
-  return "/proc/self/fd/" + std::to_string(descriptor);
+PathOfDescriptor::PathOfDescriptor(int descriptor) noexcept {
+  std::snprintf(path_.data(), path_.size(), "/proc/self/fd/%d", descriptor);
 }
 
 std::string followed_links(const std::string& path) {

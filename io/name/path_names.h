@@ -1,6 +1,7 @@
 // Names of files, as open(2) understands them, and those of files that are not whole yet.
 #pragma once
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <string>
@@ -17,7 +18,15 @@ VORTEX_EXPORT std::string folder_of(const std::string& path);
 std::string name_in_folder(const std::string& path);
 
 // A path of this process's own that leads to what a descriptor has open, where there is a /proc.
-std::string path_of_descriptor(int descriptor);
+// Takes no memory: files are named by it when nothing may fail any more but the system.
+class PathOfDescriptor {
+ public:
+  explicit PathOfDescriptor(int descriptor) noexcept;
+  const char* c_str() const noexcept { return path_.data(); }
+
+ private:
+  std::array<char, 32> path_{};
+};
 
 // The path with the symbolic links at its end followed, whether or not there is a file behind the
 // last of them; what is no regular file is left as it is. Throws Error(ELOOP).

@@ -217,6 +217,34 @@ static int files_sorted(void) {
   return error;
 }
 
+// Parts and their report are there together, or neither.
+static int file_divided(void) {
+  static const char* const inputs[] = {"whole"};
+  static const uint64_t splitters[] = {kNumbers / 3, kNumbers / 2};
+  const vtx_file_partition files = {.inputs = inputs,
+                                    .input_count = 1,
+                                    .prefix = "part",
+                                    .splitters = splitters,
+                                    .splitter_bytes = sizeof splitters};
+  const vtx_sort_resources resources = {.memory_bytes = 2 << 20, .threads = 1};
+  Writing written = {NULL, kNumbers, 1};
+  vtx_partition_report report = {0};
+  int error = vtx_output_create("whole", NULL, &written.out);
+  if (error == 0) error = vtx_guarded(write_in_order, &written);
+  if (error == 0) error = vtx_output_finish(written.out, kNumbers * 8);
+  vtx_output_close(written.out);
+  if (error == 0) error = vtx_partition_files(&files, &format, &resources, &report);
+  CHECK(error != 0 || (report.part_count == 3 && report.parts[1].records > 0));
+  for (int i = 0; i < 3; ++i) {
+    char path[] = "part.00000";
+    path[strlen(path) - 1] = (char)('0' + i);
+    CHECK((access(path, F_OK) == 0) == (error == 0));
+    unlink(path);
+  }
+  unlink("whole");
+  return error;
+}
+
 static int records_pushed(void) {
   vtx_sorter* sorter = NULL;
   Reading read = {NULL, kMany};
@@ -358,7 +386,9 @@ static void refuse_each(const char* name, int (*program)(void), long most, uint6
 int main(void) {
   seed_random();
   enter_folder();
-  const uint64_t some = getenv("VORTEX_LONG_TESTS") != NULL ? 1 : 12;
+  const int all = getenv("VORTEX_LONG_TESTS") != NULL;
+  const uint64_t some = all ? 1 : 12;
+  const uint64_t many = all ? 1 : 4;
   const struct {
     const char* name;
     int (*program)(void);
@@ -373,6 +403,7 @@ int main(void) {
                   {"own and vanishing", own_and_vanishing, 1},
                   {"lines pushed", lines_pushed, 1},
                   {"files sorted", files_sorted, some},
+                  {"file divided", file_divided, many},
                   {"records pushed", records_pushed, some}};
   for (size_t i = 0; i < sizeof programs / sizeof *programs; ++i) {
     CHECK(programs[i].program() == 0);
