@@ -596,6 +596,28 @@ TEST_F(ContentsInPlaceOfFiles, SayWhenTheyAreNotWhole) {
   });
 }
 
+// Contents go to a file, to one in place, and to a pipe by calls that may write less than was
+// asked for. Where they write nothing at all, nobody waits for ever.
+TEST(Contents, OfWhichNothingIsWrittenAreAnError) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.file("file");
+  put_file_text(path, std::string(100000, 'x'));
+  for (const bool in_place : {true, false}) {
+    test::expect_in_child([&] {
+      alarm(60);
+      BlockFile file = BlockFile::create(path, {.direct = false, .in_place = InPlace::kAlways});
+      const std::string text(50000, 'y');
+      if (pwrite(file.descriptor(), text.data(), text.size(), 0) != 50000) return 1;
+      if (!test::refuse_call(SYS_copy_file_range, EXDEV) ||
+          !test::refuse_call(in_place ? SYS_pwrite64 : SYS_write, 0)) {
+        return kCannotRefuse;
+      }
+      return error_of([&] { in_place ? file.publish(false) : file.write_all(text); }) == EIO ? 0
+                                                                                             : 2;
+    });
+  }
+}
+
 }  // namespace
 
 }  // namespace vortex::output_name_test

@@ -638,6 +638,33 @@ TEST_P(FileArrays, SeveralThreads) {
   EXPECT_TRUE(file_text(path) == text);
 }
 
+// What is asked for may be gone when it is placed: an error of that call, and of nothing else.
+TEST_P(FileArrays, PlacingBesideAResizeFailsAlone) {
+  const std::string text = fill(20 * kBlock);
+  open();
+  std::atomic<bool> stop{false};
+  std::atomic<int> wrong{0};
+  test::run_together(2, [&](std::size_t thread) {
+    if (thread == 0) {
+      while (!stop) {
+        array->resize(20 * kBlock);
+        array->resize(kBlock);
+      }
+      return;
+    }
+    for (int i = 0; i < (test::kShadowMemory ? 200 : 2000); ++i) {
+      const std::size_t first = static_cast<std::size_t>(i) % 20;
+      const int error =
+          test::error_of([&] { array->prefault(first * kBlock, kBlock, Access::kWrite); });
+      if (error != 0 && error != ERANGE) ++wrong;
+    }
+    stop = true;
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(array->stream().failure().error, 0);
+  EXPECT_EQ(std::string_view(array->data(), kBlock), std::string_view(text).substr(0, kBlock));
+}
+
 // A block is written as it was at one moment, while a thread goes on changing it.
 TEST_P(FileArrays, WhatIsWrittenIsOfOneMoment) {
   fill(4 * kBlock);

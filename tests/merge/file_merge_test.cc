@@ -187,6 +187,28 @@ TEST(FileMerge, PartsAreAsManyAsHaveRoom) {
   EXPECT_EQ(last, 1U);
 }
 
+// However few records there are for so many threads: a shorter part would end within its head.
+TEST(FileMerge, PartsHaveABlockAtLeast) {
+  auto random = test_random();
+  for (const std::size_t count : {1U, 40U, 100U, 400U, 3000U}) {
+    Merging merging(hundreds(), 16);
+    merging.add_sorted(Shape::kRandom, count, random);
+    merging.add_sorted(Shape::kRandom, count / 2, random);
+    const auto options = merging.options();
+    SortFiles files(options, 100);
+    files.open_output();
+    const std::vector<SortedFile> sorted = files.open_sorted(0, 2);
+    const std::vector<RecordPart> parts = divide_files(merging.order, sorted, kBlock, 16, 0);
+    std::uint64_t records = 0;
+    for (const RecordPart& part : parts) {
+      records += part.records;
+      EXPECT_TRUE(parts.size() == 1 || part.records * 100 >= kBlock) << part.records;
+    }
+    EXPECT_EQ(records, merging.all.count());
+    EXPECT_EQ(parts.size() > 1, count >= 400) << count;
+  }
+}
+
 // Puts records to their place, and counts them.
 struct PlaceOfPart final : RecordOutput {
   PlaceOfPart(std::byte* place, TeamCounts& counts) : to(place), moved(counts) {}
