@@ -237,7 +237,8 @@ void striped_files(FuzzedBytes& bytes, const TemporaryFolder& folder) {
     return;
   }
   EXPECT_EQ(vtx_striped_length(striped), text.size());
-  are_in_parts(striped, count, (text.size() + options.unit_bytes - 1) / options.unit_bytes);
+  const std::uint64_t unit = options.unit_bytes == 0 ? 128 * kB : options.unit_bytes;
+  are_in_parts(striped, count, text.size() / unit + (text.size() % unit != 0 ? 1 : 0));
   vtx_file_options reading{};
   reading.block_bytes = options.unit_bytes;
   vtx_input* input = nullptr;
