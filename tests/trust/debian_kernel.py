@@ -18,6 +18,9 @@ import sys
 import tempfile
 
 MEMORY = "4G"
+# The emulator (7.2) reads the lanes that the mask of vpmaskmov leaves out, as no processor does: a sort reads behind the
+# end of a window there. Nor does it have AVX-512.
+PROCESSOR = "max,-avx2"
 # Those that others ask for by the name of what they do come first.
 MODULES = ("crc32c_generic xxhash_generic blake2b_generic virtio_pci 9pnet_virtio 9p loop overlay ext4 xfs btrfs vfat "
            "nls_cp437 nls_ascii fuse").split()
@@ -92,7 +95,7 @@ def run(kernel, command):
         job = pathlib.Path(folder)
         (job / "command").write_text(script_of(command, xml))
         subprocess.run(
-            ["qemu-system-x86_64", "-accel", "tcg", "-cpu", "max", "-smp", "2", "-m", MEMORY, "-no-reboot",
+            ["qemu-system-x86_64", "-accel", "tcg", "-cpu", PROCESSOR, "-smp", "2", "-m", MEMORY, "-no-reboot",
              "-nodefaults", "-display", "none", "-serial", "stdio", "-kernel", image, "-initrd", initramfs,
              "-append", "console=ttyS0 quiet panic=-1",
              "-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap",
