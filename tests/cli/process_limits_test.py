@@ -9,6 +9,7 @@ import array
 import functools
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -62,15 +63,15 @@ class Limits(FolderCase):
         self.assertEqual((code, errors), (0, ""), f"seed {SEED}: {arguments}")
         self.assertEqual(out, self.expected[call], f"seed {SEED}: {arguments}")
 
-    def calls_of(self, command, *options):
-        """What strace writes about a program; skips the test where it cannot."""
+    def calls_of(self, command, *options, code=0):
+        """What strace writes about a program, which ends with the code; skips the test where it cannot."""
         strace = shutil.which("strace")
         if strace is None:
             self.skipTest("strace is not there")
         traced = self.run_program(strace, ["-f", *options, "-o", "calls", *command])
         if b"ptrace" in traced.stderr.lower():
             self.skipTest("this container does not let strace in")
-        self.assertEqual(traced.returncode, 0, traced.stderr)
+        self.assertEqual(traced.returncode, code, traced.stderr)
         return (self.folder / "calls").read_text()
 
 
@@ -295,6 +296,29 @@ class SmallInputs(Limits):
                 self.assertEqual("sync(" in calls, not option, command + option)
                 self.assertNotEqual((self.folder / "out").read_bytes(), b"before")
                 self.assertFalse(list(self.folder.glob(".*")))
+
+    def test_each_folder_is_synced_whichever_of_them_cannot_be(self):
+        self.put("in", self.random.randbytes(800_000))
+        command = [VORTEX, "split", "-n", "3", "--form", "u64", "in", "-o", "part"]
+        synced = self.calls_of(command, "-e", "trace=fsync").count("fsync(")
+        self.assertEqual(synced, 6)  # of each part, and of each part's folder
+        for failing in (4, 5, 6):
+            calls = self.calls_of(command, "-e", "trace=fsync", "-e", f"inject=fsync:error=EIO:when={failing}", code=2)
+            self.assertEqual(calls.count("fsync("), synced, calls)
+
+    def test_a_hole_is_made_again_after_a_signal(self):
+        self.put("in", self.random.randbytes(8_000_000))
+        command = [VORTEX, "sort", "--form", "u64", "-S", "1M", "in", "-o", "out"]
+        calls = self.calls_of(command, "-e", "trace=fallocate", "-e", "signal=none", "-e",
+                              "inject=fallocate:error=EINTR:when=1+2")
+        holes = {}  # of each thread, in their order
+        for thread, hole in re.findall(r"^(\d+) +(fallocate\(.*PUNCH_HOLE.*)$", calls, re.MULTILINE):
+            holes.setdefault(thread, []).append(hole)
+        self.assertTrue(holes, "no holes")
+        for made in holes.values():
+            for interrupted, again in zip(made[::2], made[1::2], strict=True):
+                self.assertIn("EINTR", interrupted)
+                self.assertEqual(again.split("=")[0].strip(), interrupted.split("=")[0].strip())
 
     def test_an_input_that_is_the_output(self):
         data = self.lines(1000)
