@@ -17,7 +17,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
-#include "tests/trust/whole_jobs.h"
+#include "tests/trust/jobs/whole_jobs.h"
 
 namespace vortex::test::foreign_signals_test { namespace {
 

@@ -19,7 +19,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_sorts.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/trust/whole_jobs.h"
+#include "tests/trust/jobs/whole_jobs.h"
 #include "vortex/block_pool.h"
 #include "vortex/external_sort.h"
 #include "vortex/file_array.h"

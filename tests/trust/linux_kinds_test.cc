@@ -18,7 +18,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_file_system.h"
-#include "tests/trust/whole_jobs.h"
+#include "tests/trust/jobs/whole_jobs.h"
 
 namespace vortex::test::linux_kinds_test { namespace {
 

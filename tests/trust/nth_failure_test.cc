@@ -18,7 +18,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/trust/call_tracer.h"
-#include "tests/trust/whole_jobs.h"
+#include "tests/trust/jobs/whole_jobs.h"
 #include "vortex/disk.h"
 #include "vortex/error.h"
 #include "vortex/fault_dispatcher.h"

@@ -15,7 +15,7 @@
 #include "tests/support/random_seed.h"
 #include "tests/trust/call_tracer.h"
 #include "tests/trust/heap_failure.h"
-#include "tests/trust/whole_jobs.h"
+#include "tests/trust/jobs/whole_jobs.h"
 
 namespace vortex::test::program_failures_test { namespace {
 
