@@ -43,9 +43,10 @@ class FaultThreads {
  public:
   explicit FaultThreads(std::shared_ptr<os::Userfaultfd> faults) : faults_(std::move(faults)) {
     if (!stop_event_) throw Error(errno, "no descriptor for the engine userfaultfd");
-    // One waits in a fault while the other serves the one that ends it.
-    for (int i = 0; i < 2; ++i) {
-      const int error = add_thread();
+    // One waits in a fault while the other serves the one that ends it. The first may have required
+    // the second itself.
+    for (std::size_t i = 0; i < 2; ++i) {
+      const int error = add_thread([&] { return count_.load(std::memory_order_relaxed) == i; });
       if (error == 0) continue;
       end_threads();
       throw Error(error, "no thread for the engine userfaultfd");
@@ -118,9 +119,11 @@ class FaultThreads {
     for (std::size_t i = 0; i < count_.load(); ++i) servers_[i].thread.join();
   }
 
-  // The thread stands by.
-  int add_thread() noexcept {
+  // The thread stands by. None is added unless `wanted()`, as nobody else adds one meanwhile.
+  template <typename Wanted>
+  int add_thread(const Wanted& wanted) noexcept {
     std::lock_guard lock(adding_);
+    if (!wanted()) return 0;
     const std::size_t index = count_.load(std::memory_order_relaxed);
     if (index == servers_.size()) return EAGAIN;
     Server& server = servers_[index];
@@ -157,7 +160,8 @@ class FaultThreads {
 
   // The next one that waits will need somebody. What was refused is tried again at the next fault.
   void require_stand_by() noexcept {
-    if (standing_by_.load(std::memory_order_relaxed) == 0) add_thread();
+    const auto nobody = [this] { return standing_by_.load(std::memory_order_relaxed) == 0; };
+    if (nobody()) add_thread(nobody);
   }
 
   // Returns true when this thread has to listen.
