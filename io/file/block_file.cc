@@ -61,9 +61,10 @@ os::Descriptor open_temporary(const std::string& folder) {
   const int error = take_temporary_name("vortex", name, [&](const std::string& candidate) {
     const std::string path = folder + "/" + candidate;
     file = os::Descriptor(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
-    return file ? 0 : errno;
+    if (!file) return errno;
+    unlink(path.c_str());  // before anything takes memory, which there may be none of
+    return 0;
   });
-  if (error == 0) unlink((folder + "/" + name).c_str());
   errno = error;
   return file;
 }
