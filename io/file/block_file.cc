@@ -62,7 +62,7 @@ os::Descriptor open_temporary(const std::string& folder) {
     const std::string path = folder + "/" + candidate;
     file = os::Descriptor(::open(path.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600));
     if (!file) return errno;
-    unlink(path.c_str());  // before anything takes memory, which there may be none of
+    unlink(path.c_str());  // at once: without memory for anything else the file would stay
     return 0;
   });
   errno = error;

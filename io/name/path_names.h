@@ -18,7 +18,7 @@ VORTEX_EXPORT std::string folder_of(const std::string& path);
 std::string name_in_folder(const std::string& path);
 
 // A path of this process's own that leads to what a descriptor has open, where there is a /proc.
-// Takes no memory: files are named by it when nothing may fail any more but the system.
+// It takes no memory, so that a file can get its name where there is none.
 class PathOfDescriptor {
  public:
   explicit PathOfDescriptor(int descriptor) noexcept;

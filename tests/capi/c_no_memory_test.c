@@ -49,7 +49,7 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) {
   return *memory == NULL ? ENOMEM : 0;
 }
 
-// Of file systems that have no files without names.
+// Whether the file system has no files without names.
 static int all_have_names;
 
 static int open_in(int folder, const char* path, int flags, mode_t mode) {

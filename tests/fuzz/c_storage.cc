@@ -18,6 +18,8 @@
 #include "tests/support/file_text.h"
 #include "tests/support/temporary_folder.h"
 #include "vortex/c.h"
+#include "vortex/detail/stream/saturating.h"
+#include "vortex/disk.h"
 
 namespace vortex::test {
 namespace {
@@ -237,8 +239,9 @@ void striped_files(FuzzedBytes& bytes, const TemporaryFolder& folder) {
     return;
   }
   EXPECT_EQ(vtx_striped_length(striped), text.size());
-  const std::uint64_t unit = options.unit_bytes == 0 ? 128 * kB : options.unit_bytes;
-  are_in_parts(striped, count, text.size() / unit + (text.size() % unit != 0 ? 1 : 0));
+  const std::size_t unit =
+      options.unit_bytes == 0 ? StripedFileOptions().unit_bytes : options.unit_bytes;
+  are_in_parts(striped, count, detail::units_for(text.size(), unit));
   vtx_file_options reading{};
   reading.block_bytes = options.unit_bytes;
   vtx_input* input = nullptr;

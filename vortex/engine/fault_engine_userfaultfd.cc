@@ -119,7 +119,7 @@ class FaultThreads {
     for (std::size_t i = 0; i < count_.load(); ++i) servers_[i].thread.join();
   }
 
-  // The thread stands by. None is added unless `wanted()`, as nobody else adds one meanwhile.
+  // The thread stands by. Asks wanted() while nobody else can add one, and adds none if it says no.
   template <typename Wanted>
   int add_thread(const Wanted& wanted) noexcept {
     std::lock_guard lock(adding_);

@@ -210,9 +210,7 @@ inline WholeJob timed_readers_job(std::mt19937_64& random) {
     }
     result->got += second;
   };
-  job.complaint = [=](bool ended_well, bool files_may_stay) {
-    return complaint_of(*place, *result, ended_well, files_may_stay);
-  };
+  job.complaint = complaint_of(place, result);
   return job;
 }
 
@@ -274,9 +272,7 @@ inline WholeJob sorter_job(std::mt19937_64& random) {
       for (std::size_t i = 0; i < result->got.size(); ++i) result->got[i] = data[i];
     }).throw_if_failed();
   };
-  job.complaint = [=](bool ended_well, bool files_may_stay) {
-    return complaint_of(*place, *result, ended_well, files_may_stay);
-  };
+  job.complaint = complaint_of(place, result);
   return job;
 }
 
@@ -305,9 +301,7 @@ inline WholeJob chain_job(std::mt19937_64& random) {
       for (std::size_t i = 0; i < text.size(); ++i) result->got.push_back(data[i]);
     }).throw_if_failed();
   };
-  job.complaint = [=](bool ended_well, bool files_may_stay) {
-    return complaint_of(*place, *result, ended_well, files_may_stay);
-  };
+  job.complaint = complaint_of(place, result);
   return job;
 }
 
@@ -332,9 +326,7 @@ inline WholeJob line_sorter_job(std::mt19937_64& random) {
     for (std::string_view line; sorter.next(line);) (result->got += line) += '\n';
     if (sorter.counts().runs < 2) throw std::logic_error("a sort without runs");
   };
-  job.complaint = [=](bool ended_well, bool files_may_stay) {
-    return complaint_of(*place, *result, ended_well, files_may_stay);
-  };
+  job.complaint = complaint_of(place, result);
   return job;
 }
 

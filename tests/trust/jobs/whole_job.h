@@ -169,10 +169,13 @@ struct Result {
   }
 };
 
-inline std::string complaint_of(const Place& place, const Result& result, bool ended_well,
-                                bool files_may_stay) {
-  const std::string wrong = result.complaint(ended_well);
-  return wrong.empty() ? place.complaint(false, {}, files_may_stay) : wrong;
+// As WholeJob::complaint.
+inline auto complaint_of(std::shared_ptr<Place> place, std::shared_ptr<Result> result) {
+  return
+      [place = std::move(place), result = std::move(result)](bool ended_well, bool files_may_stay) {
+        const std::string wrong = result->complaint(ended_well);
+        return wrong.empty() ? place->complaint(false, {}, files_may_stay) : wrong;
+      };
 }
 
 inline constexpr std::size_t kJobBlock = std::size_t{16} << 10;

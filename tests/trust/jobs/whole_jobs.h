@@ -1,17 +1,12 @@
 // Whole jobs of the library, small enough to be done thousands of times.
 #pragma once
 
-#include <unistd.h>
-
+#include <random>
 #include <string>
 #include <vector>
 
-#include "tests/sort/sort_cases.h"
 #include "tests/trust/jobs/sort_jobs.h"
 #include "tests/trust/jobs/stream_jobs.h"
-#include "vortex/disk.h"
-#include "vortex/files/timed_readers.h"
-#include "vortex/line_sort.h"
 
 namespace vortex::test {
 
